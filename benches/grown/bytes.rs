@@ -37,7 +37,7 @@ struct Moved {
 }
 
 impl Moved {
-    fn share(&self) -> f64 {
+    fn ratio(&self) -> f64 {
         self.through_server / self.by_clients
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn measure() {
     }
     let name = "bytes through the server per GB that clients move, blobs in S3 by signed URLs, beside \
                 blobs in the server's folder";
-    figure(name, past.share() * 1e3, "MB/GB", through.share() * 1e3);
+    figure(name, past.ratio() * 1e3, "MB/GB", through.ratio() * 1e3);
 }
 
 fn run(serve: &[&str], environment: &[(&'static str, String)]) -> Moved {

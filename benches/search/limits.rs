@@ -30,9 +30,9 @@ pub(crate) fn measure() {
     for groups in [false, true] {
         let how = if groups { "by control groups" } else { "without control groups" };
         match cpu(groups) {
-            Some(share) => {
+            Some(ratio) => {
                 let name = format!("share of a core over 10 s at cpu=50 and threads=1, {how}");
-                figure(&format!("{name}; beside the limit"), share, "%", CPU);
+                figure(&format!("{name}; beside the limit"), ratio, "%", CPU);
             }
             None => eprintln!("limits: no control groups of processor time here"),
         }

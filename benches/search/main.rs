@@ -133,9 +133,9 @@ fn busy() {
     let units = events.iter().filter(|event| site::kind(event) == "lease-granted").count();
     #[expect(clippy::cast_precision_loss, reason = "a hundred units")]
     let each = trained / units as f64;
-    let share = trained / (2.0 * (ended - begun) / 1e3);
+    let ratio = trained / (2.0 * (ended - begun) / 1e3);
     eprintln!("busy slots: {units} units of {each:.2} s on average; {}", site.cost());
-    figure("share of the time in which two slots train; beside the target", share, "1", BUSY);
+    figure("share of the time in which two slots train; beside the target", ratio, "1", BUSY);
 }
 
 /// Two clients with a slot each, whose checkpoints of 11 MB take half a second each way.
@@ -170,10 +170,10 @@ fn watching() {
     let took = before.2.elapsed().as_secs_f64();
     let batches = batches() - before.1;
     eprintln!("watching: {:.0} batches a second; {}", batches / took, site.cost());
-    let share = (site.client_seconds() - before.0) / took * 100.0;
+    let ratio = (site.client_seconds() - before.0) / took * 100.0;
     figure(
         "share of a core that a client with 8 training slots takes; beside the target",
-        share,
+        ratio,
         "%",
         WATCHING,
     );

@@ -111,7 +111,7 @@ fn heartbeats(program: &Program) -> Heartbeats {
     }
     let took = begun.elapsed().as_secs_f64();
     times.sort_unstable();
-    let at = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1e3;
+    let at = |ratio: usize| times[times.len() * ratio / 100].as_secs_f64() * 1e3;
     #[expect(clippy::cast_precision_loss, reason = "a count far below 2^53")]
     Heartbeats { per_second: times.len() as f64 / took, median: at(50), slowest: at(99) }
 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn auc_is_the_share_of_pairs_in_the_right_order() {
+    fn auc_is_the_ratio_of_pairs_in_the_right_order() {
         // Negative rows at 0, 1, 1; positive ones at 1, 2. Of six pairs four are right and two are tied.
         let scores = array(&[2, 3], &[1.0, 2.0, 0.0, 0.0, 1.0, 1.0]);
         assert_eq!(scores.auc(), Some(5.0 / 6.0));

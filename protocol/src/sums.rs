@@ -64,8 +64,8 @@ impl Sums {
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
     pub fn accuracy(&self) -> Option<f64> {
-        let share = self.correct.map(|correct| correct as f64 / self.rows as f64);
-        share.or_else(|| self.mean_of("accuracy"))
+        let ratio = self.correct.map(|correct| correct as f64 / self.rows as f64);
+        ratio.or_else(|| self.mean_of("accuracy"))
     }
 
     /// Share of rows whose label is among the k largest outputs.

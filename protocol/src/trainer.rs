@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pace_is_a_share() {
+    fn a_pace_is_a_ratio() {
         let said = |text: &str| serde_json::from_str::<TrainerRequest>(text);
         let half = TrainerRequest::Pace(Pace::percent(50).unwrap());
         assert_eq!(said("{\"pace\":50}").unwrap(), half);

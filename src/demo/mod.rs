@@ -230,7 +230,7 @@ impl<'a> Processes<'a> {
             if view.state.has_ended() {
                 break;
             }
-            if self.killed.is_none() && share(&view) >= 30 {
+            if self.killed.is_none() && percent_done(&view) >= 30 {
                 let leases = self.kill_client().await?;
                 let name = client_name(VICTIM);
                 tell(
@@ -255,7 +255,7 @@ impl<'a> Processes<'a> {
                 );
                 tell(&meter, self.begun, &text);
             }
-            if self.server_restarts == 0 && share(&view) >= 55 {
+            if self.server_restarts == 0 && percent_done(&view) >= 55 {
                 self.restart_server().await?;
                 let text = "SIGKILL to the server; it is started again on the same data";
                 tell(&meter, self.begun, text);
@@ -403,6 +403,6 @@ fn client_name(n: usize) -> String {
 }
 
 /// Percent of the hops that are done.
-fn share(view: &JobView) -> u64 {
+fn percent_done(view: &JobView) -> u64 {
     view.hops.saturating_mul(100).checked_div(view.hops_expected).unwrap_or(0)
 }

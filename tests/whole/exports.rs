@@ -197,8 +197,8 @@ fn tables_are_the_job(read: &Value, trials: &[Value], job: &Value) {
     for row in metrics.iter().filter(|row| row["split"] == "valid" && row["metric"] == "accuracy") {
         let trial = &trials[usize::try_from(row["trial"].as_u64().unwrap()).unwrap()];
         let point = &trial["curve"][usize::try_from(row["epoch"].as_u64().unwrap()).unwrap() - 1];
-        let share = number(&point["valid"]["correct"]) / number(&point["valid"]["rows"]);
-        assert_eq!(number(&row["value"]), share, "{row}");
+        let ratio = number(&point["valid"]["correct"]) / number(&point["valid"]["rows"]);
+        assert_eq!(number(&row["value"]), ratio, "{row}");
         assert!(number(&row["time"]) > 0.0);
     }
     let count = |split: &str, metric: &str| {

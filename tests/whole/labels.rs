@@ -122,21 +122,21 @@ fn classes_with_weights_or_drawn_equally_often_are_trained_so_and_replayed() {
         site.json(&["predict", "m.safetensors", "valid.csv", "-o", "p.csv"]);
         let table = fs::read_to_string(site.path().join("p.csv")).unwrap();
         let rare = |line: &str| line.rsplit(',').next().unwrap().parse::<f64>().unwrap();
-        let shares: Vec<f64> = table.lines().skip(1).map(rare).collect();
-        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let ratios: Vec<f64> = table.lines().skip(1).map(rare).collect();
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         (site.get(&format!("jobs/{job}"))["data"]["targets"].clone(), mean)
     };
     // The probability of the rare class is its share of what is trained on.
-    let (targets, share) = run("");
-    assert!(targets.is_null() && share < 0.2, "{targets} {share}");
-    let (targets, share) = run("class_weights = \"balanced\"");
+    let (targets, ratio) = run("");
+    assert!(targets.is_null() && ratio < 0.2, "{targets} {ratio}");
+    let (targets, ratio) = run("class_weights = \"balanced\"");
     assert_eq!(targets, serde_json::json!({ "weighted": [1000.0 / 1800.0, 5.0] }));
-    assert!((share - 0.5).abs() < 0.15, "{share}");
-    let (targets, share) = run("class_weights = { rare = 81 }");
+    assert!((ratio - 0.5).abs() < 0.15, "{ratio}");
+    let (targets, ratio) = run("class_weights = { rare = 81 }");
     assert_eq!(targets, serde_json::json!({ "weighted": [1.0, 81.0] }));
-    assert!(share > 0.8, "{share}");
-    let (_, share) = run("sampling = \"balanced\"");
-    assert!((share - 0.5).abs() < 0.15, "{share}");
+    assert!(ratio > 0.8, "{ratio}");
+    let (_, ratio) = run("sampling = \"balanced\"");
+    assert!((ratio - 0.5).abs() < 0.15, "{ratio}");
 
     fs::write(site.path().join("job.toml"), format!("{RARE}class_weights = {{ rar = 2 }}\n"))
         .unwrap();

@@ -184,13 +184,13 @@ fn hour_of_utc() -> u64 {
 }
 
 #[test]
-fn shares_by_the_hour_hold_in_their_hours() {
+fn percentages_by_the_hour_hold_in_their_hours() {
     let site = Site::start();
     site.submit(5, 200);
     let data = site.path().join("shared");
     fs::create_dir_all(&data).unwrap();
-    let shares = "cpu = { \"00:00-24:00\" = 25, else = 100 }";
-    let text_of_file = format!("timezone = 'UTC'\n[limits]\ncgroup = false\n{shares}\n");
+    let percentages = "cpu = { \"00:00-24:00\" = 25, else = 100 }";
+    let text_of_file = format!("timezone = 'UTC'\n[limits]\ncgroup = false\n{percentages}\n");
     fs::write(data.join("client.toml"), text_of_file).unwrap();
     let token = ("SOJOURN_ENROL_TOKEN", site.enrolment.as_str());
     let mut client = client_in(&site, "shared", &[token]);

@@ -80,8 +80,8 @@ fn efficiencies_are_counted_from_what_was_trained() {
     let epoch = &of["per_epoch"];
     assert_eq!((&epoch["slots"], &epoch["epochs"]), (&1.into(), &2.into()), "{of}");
     assert_eq!(epoch["least"], epoch["training"], "one slot trains one after the other: {of}");
-    let share = epoch["share"].as_f64().unwrap();
-    assert!(share > 0.0 && share <= 1.0, "{of}");
+    let ratio = epoch["share"].as_f64().unwrap();
+    assert!(ratio > 0.0 && ratio <= 1.0, "{of}");
     assert_eq!(written["replays"], serde_json::json!([]), "none was asked for");
     assert!(fs::read_to_string(site.path().join("report.html")).unwrap().contains("not replayed"));
 }

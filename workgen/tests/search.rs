@@ -108,9 +108,9 @@ fn sizes(size: &str, search: &str) -> Vec<u32> {
 const GRID: &str = "method = \"grid\"";
 const MANY: &str = "method = \"random\"\ntrials = 8000";
 
-/// The share of numbers for which this holds.
+/// The ratio of numbers for which this holds.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
-fn share<T: Copy>(all: &[T], holds: impl Fn(T) -> bool) -> f64 {
+fn ratio<T: Copy>(all: &[T], holds: impl Fn(T) -> bool) -> f64 {
     all.iter().filter(|value| holds(**value)).count() as f64 / all.len() as f64
 }
 
@@ -131,13 +131,13 @@ fn a_grid_takes_every_step_as_a_job_file_would_write_it() {
 fn each_step_is_as_likely() {
     let all = rates("{ uniform = [0.1, 0.5], step = 0.1 }", MANY);
     for value in [0.1, 0.2, 0.3, 0.4, 0.5] {
-        let share = share(&all, |rate| rate == value);
-        assert!((share - 0.2).abs() < 0.02, "{value}: {share}");
+        let ratio = ratio(&all, |rate| rate == value);
+        assert!((ratio - 0.2).abs() < 0.02, "{value}: {ratio}");
     }
     let all = sizes("{ int = [2, 8], step = 3 }", MANY);
     for value in [2, 5, 8] {
-        let share = share(&all, |size| size == value);
-        assert!((share - 1.0 / 3.0).abs() < 0.02, "{value}: {share}");
+        let ratio = ratio(&all, |size| size == value);
+        assert!((ratio - 1.0 / 3.0).abs() < 0.02, "{value}: {ratio}");
     }
 }
 
@@ -145,33 +145,33 @@ fn each_step_is_as_likely() {
 fn a_logarithm_is_the_natural_one_of_the_ends() {
     let all = rates("{ log_uniform = [1e-4, 1.0] }", MANY);
     for (below, expected) in [(1e-3, 0.25), (1e-2, 0.5), (1e-1, 0.75)] {
-        let share = share(&all, |rate| rate < below);
-        assert!((share - expected).abs() < 0.02, "{below}: {share}");
+        let ratio = ratio(&all, |rate| rate < below);
+        assert!((ratio - expected).abs() < 0.02, "{below}: {ratio}");
     }
     // A log-uniform number from 1 up to, but not including, 16, without its fraction.
     let all = sizes("{ log_int = [1, 15] }", MANY);
     for (low, high) in [(1, 2), (2, 4), (4, 8), (8, 16)] {
-        let share = share(&all, |size| low <= size && size < high);
-        assert!((share - 0.25).abs() < 0.02, "{low} to {high}: {share}");
+        let ratio = ratio(&all, |size| low <= size && size < high);
+        assert!((ratio - 0.25).abs() < 0.02, "{low} to {high}: {ratio}");
     }
     let all = sizes("{ log_int = [8, 120], step = 8 }", MANY);
     assert!(all.iter().all(|size| size % 8 == 0 && (8..=120).contains(size)));
-    let share = share(&all, |size| size < 32);
-    assert!((share - 0.5).abs() < 0.02, "{share}");
+    let ratio = ratio(&all, |size| size < 32);
+    assert!((ratio - 0.5).abs() < 0.02, "{ratio}");
 }
 
 #[test]
 fn normal_numbers_have_their_mean_and_deviation() {
     let all = rates("{ normal = [5, 0.5], truncate = [1, 9] }", MANY);
     for (below, expected) in [(4.0, 0.0228), (4.5, 0.1587), (5.0, 0.5), (5.5, 0.8413)] {
-        let share = share(&all, |rate| rate < below);
-        assert!((share - expected).abs() < 0.02, "{below}: {share}");
+        let ratio = ratio(&all, |rate| rate < below);
+        assert!((ratio - expected).abs() < 0.02, "{below}: {ratio}");
     }
     // Cut off at one deviation below the mean and half a one above it.
     let all = rates("{ normal = [5, 1], truncate = [4, 5.5] }", MANY);
     assert!(all.iter().all(|rate| (4.0..=5.5).contains(rate)));
-    let share = share(&all, |rate| rate < 5.0);
-    assert!((share - 0.3413 / (0.3413 + 0.1915)).abs() < 0.02, "{share}");
+    let ratio = ratio(&all, |rate| rate < 5.0);
+    assert!((ratio - 0.3413 / (0.3413 + 0.1915)).abs() < 0.02, "{ratio}");
     let mut spec = job(CNN, "", MANY);
     let any = Normal { mean: -2.0, deviation: 1.0, truncate: None };
     spec.training.optimizer.weight_decay = Dimension::Normal(any);
@@ -180,8 +180,8 @@ fn normal_numbers_have_their_mean_and_deviation() {
         .iter()
         .map(|trial| trial.config.training.optimizer.weight_decay)
         .collect();
-    let share = self::share(&all, |number| number < -3.0);
-    assert!((share - 0.1587).abs() < 0.02, "{share}");
+    let ratio = self::ratio(&all, |number| number < -3.0);
+    assert!((ratio - 0.1587).abs() < 0.02, "{ratio}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The properties of every number of shards.
 
 use proptest::prelude::*;
-use sojourn_workgen::shards::{Load, MAX_SHARDS, ShardHost, by_speed, shard_count, shares};
+use sojourn_workgen::shards::{Load, MAX_SHARDS, ShardHost, by_speed, rows_by_weight, shard_count};
 
 fn load() -> impl Strategy<Value = Load> {
     let sizes = (1u64.., 0u64..1 << 50, 0u64..100_000, 0u64..1 << 20);
@@ -56,9 +56,9 @@ proptest! {
 
     #[test]
     fn every_row_is_shared_out(rows in 0u64..1 << 40, weights in proptest::collection::vec(0u64.., 1..50)) {
-        let shares = shares(rows.max(weights.len() as u64), &weights);
-        prop_assert_eq!(shares.iter().sum::<u64>(), rows.max(weights.len() as u64));
-        prop_assert!(shares.iter().all(|share| *share > 0));
+        let rows_by_weight = rows_by_weight(rows.max(weights.len() as u64), &weights);
+        prop_assert_eq!(rows_by_weight.iter().sum::<u64>(), rows.max(weights.len() as u64));
+        prop_assert!(rows_by_weight.iter().all(|ratio| *ratio > 0));
     }
 
     #[test]

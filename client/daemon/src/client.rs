@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(config.log, LogChoice::Off);
         let limits = config.allowance.limits();
         assert_eq!((config.slots, limits.disk), (Some(3), Some(Size(1 << 30))));
-        assert_eq!(limits.cpu.as_ref().map(|share| share.lowest().get()), Some(50));
+        assert_eq!(limits.cpu.as_ref().map(|ratio| ratio.lowest().get()), Some(50));
         assert_eq!(limits.nice.map(|level| level.get()), Some(19));
     }
 

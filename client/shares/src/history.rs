@@ -139,8 +139,8 @@ struct Sum {
 impl Sum {
     fn add(&mut self, sample: &Sample, part: Micros) {
         let part = seconds(part);
-        let share = part / seconds(sample.span);
-        self.busy += seconds(sample.busy) * share;
+        let ratio = part / seconds(sample.span);
+        self.busy += seconds(sample.busy) * ratio;
         self.length += part;
         if let Some(loss) = sample.loss {
             self.losses += loss * part;

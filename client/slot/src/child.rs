@@ -2,7 +2,7 @@
 
 use crate::{
     config::{Mode, SlotConfig},
-    device::{Device, MemoryShare},
+    device::{Device, MemoryRatio},
     error::SlotError,
     trainer_group::Member,
 };
@@ -220,20 +220,20 @@ fn command(config: &SlotConfig, mode: Mode) -> Command {
         // Loaded before the program begins: libtorch looks once, at its first tensor, what there is.
         // A library that can't be loaded is named in the log and left out; the trainer then finds no GPU.
         command.env("LD_PRELOAD", library);
-        if let Some(share) = config.gpu_memory {
+        if let Some(ratio) = config.gpu_memory {
             let settings =
                 [ALLOCATOR, "PYTORCH_ALLOC_CONF"].map(|name| env::var(name).unwrap_or_default());
-            command.env(ALLOCATOR, allocator(share, &settings));
+            command.env(ALLOCATOR, allocator(ratio, &settings));
         }
     }
     command
 }
 
 /// The settings of PyTorch's GPU memory allocator: those of the environment, and the memory limit.
-fn allocator(share: MemoryShare, settings: &[impl AsRef<str>]) -> String {
+fn allocator(ratio: MemoryRatio, settings: &[impl AsRef<str>]) -> String {
     let present = settings.iter().map(AsRef::as_ref).find(|setting| !setting.is_empty());
     let prefix = present.map(|setting| format!("{setting},")).unwrap_or_default();
-    format!("{prefix}per_process_memory_fraction:{share}")
+    format!("{prefix}per_process_memory_fraction:{ratio}")
 }
 
 /// Ends when the `stop` future does; never where there is none.
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn allocator_settings_of_the_environment_are_kept() {
-        let half = MemoryShare::of(1, 2);
+        let half = MemoryRatio::of(1, 2);
         assert_eq!(allocator(half, &["", ""]), "per_process_memory_fraction:0.5000");
         let settings = allocator(half, &["", "expandable_segments:True"]);
         assert_eq!(settings, "expandable_segments:True,per_process_memory_fraction:0.5000");

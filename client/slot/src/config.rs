@@ -1,7 +1,7 @@
 //! Which trainer program a slot starts, with how many threads, on which device.
 
 use crate::{
-    device::{Device, MemoryShare},
+    device::{Device, MemoryRatio},
     error::SlotError,
     trainer_group::TrainerGroup,
 };
@@ -20,7 +20,7 @@ pub struct SlotConfig {
     /// The trainer's device.
     pub device: Device,
     /// How much of a GPU's memory the trainer may take; all of it where nothing is said.
-    pub gpu_memory: Option<MemoryShare>,
+    pub gpu_memory: Option<MemoryRatio>,
     /// The trainers among which it is; of slots that are looked after together it is one.
     pub trainer_group: Arc<TrainerGroup>,
     /// A control group of the slot's own: its trainers enter through this file once they work, where the others of the

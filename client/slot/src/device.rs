@@ -20,14 +20,14 @@ pub enum Device {
     },
 }
 
-/// A share of a GPU's memory, in parts of 10,000, so that a byte limit of a large GPU is met closely.
+/// A ratio of a GPU's memory, in parts of 10,000, so that a byte limit of a large GPU is met closely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MemoryShare(u16);
+pub struct MemoryRatio(u16);
 
 /// The whole.
 const WHOLE: u16 = 10_000;
 
-impl MemoryShare {
+impl MemoryRatio {
     /// `bytes` of `total`, rounded down: at least one part, at most the whole.
     #[must_use]
     pub fn of(bytes: u64, total: u64) -> Self {
@@ -42,7 +42,7 @@ impl MemoryShare {
     }
 }
 
-impl fmt::Display for MemoryShare {
+impl fmt::Display for MemoryRatio {
     /// As libtorch reads it: `0.5000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:04}", self.0 / WHOLE, self.0 % WHOLE)
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_rounded_down_and_never_none() {
+    fn ratios_are_rounded_down_and_never_none() {
         for (bytes, total, shown) in [
             (10, 40, "0.2500"),
             (2, 3, "0.6666"),
@@ -63,8 +63,8 @@ mod tests {
             (u64::MAX, 1, "1.0000"),
             (5, 0, "1.0000"),
         ] {
-            assert_eq!(MemoryShare::of(bytes, total).to_string(), shown);
+            assert_eq!(MemoryRatio::of(bytes, total).to_string(), shown);
         }
-        assert_eq!(MemoryShare::of(10, 40).bytes(80), 20);
+        assert_eq!(MemoryRatio::of(10, 40).bytes(80), 20);
     }
 }

@@ -14,10 +14,10 @@
 //! | `error.rs` | why there is no trainer |
 //!
 //! ```
-//! use sojourn_slot::MemoryShare;
+//! use sojourn_slot::MemoryRatio;
 //!
 //! // A quarter of a GPU's memory, as libtorch reads it.
-//! assert_eq!(MemoryShare::of(10 << 30, 40 << 30).to_string(), "0.2500");
+//! assert_eq!(MemoryRatio::of(10 << 30, 40 << 30).to_string(), "0.2500");
 //! ```
 
 mod child;
@@ -28,7 +28,7 @@ mod slot;
 mod trainer_group;
 
 pub use config::{Mode, SlotConfig, supported_instructions};
-pub use device::{Device, MemoryShare};
+pub use device::{Device, MemoryRatio};
 pub use error::SlotError;
 pub use slot::{Slot, full_pace, no_more_files};
 pub use trainer_group::{Places, TrainerGroup};

@@ -17,7 +17,7 @@ use sojourn_protocol::{
     unit::{Base, Hop, TrialContext, Unit},
 };
 use sojourn_slot::{
-    Device, MemoryShare, Places, Slot, SlotConfig, SlotError, TrainerGroup, full_pace,
+    Device, MemoryRatio, Places, Slot, SlotConfig, SlotError, TrainerGroup, full_pace,
 };
 use std::{
     fs, future::pending, os::unix::fs::PermissionsExt, path::Path, process::Command, sync::Arc,
@@ -169,16 +169,16 @@ async fn a_gpus_trainer_sees_that_gpu_alone_and_what_makes_it_reproducible() {
     // Not there: the loader says so on stderr and goes on, as for the real trainer.
     let library = folder.path().join("libtorch_cuda.so");
     let device = Device::Cuda { uuid: "GPU-1b2c".into(), library: library.clone() };
-    let gpu_memory = Some(MemoryShare::of(1, 4));
+    let gpu_memory = Some(MemoryRatio::of(1, 4));
     let config = SlotConfig { threads: 3, device, gpu_memory, ..SlotConfig::new(trainer) };
     let mut slot = Slot::new(config);
     slot.hello(Some(1)).await.unwrap();
     slot.hello(None).await.unwrap();
     let library = library.display();
-    let share = "per_process_memory_fraction:0.2500";
+    let ratio = "per_process_memory_fraction:0.2500";
     // The first is for units that promise reproducible bytes.
     let expected = ["1 --device cuda:0 --reproducible", "3 --device cuda:0"]
-        .map(|arguments| format!("--threads {arguments} GPU-1b2c {library} {share} :4096:8"));
+        .map(|arguments| format!("--threads {arguments} GPU-1b2c {library} {ratio} :4096:8"));
     let seen = fs::read_to_string(&seen).unwrap();
     assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
 }

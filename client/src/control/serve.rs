@@ -205,8 +205,8 @@ async fn status<R>(context: &Context<R>) -> Answer {
             given_back: owner.is_suspended(),
         }
     });
-    let share = if paused.is_some() { Pace::PAUSED } else { *owner.pace(devices.kind()).borrow() };
-    let pace = share.get().min(trainers.enforcement.share(&owner.limits()));
+    let ratio = if paused.is_some() { Pace::PAUSED } else { *owner.pace(devices.kind()).borrow() };
+    let pace = ratio.get().min(trainers.enforcement.ratio(&owner.limits()));
     Answer::Status(Box::new(Status {
         host: context.server.host.to_string(),
         unused_name: context.server.unused_name.clone(),

@@ -233,7 +233,7 @@ impl<R: UnitRunner> UnitRun<'_, R> {
         let mut pace = UnitPace::new(context.owner.pace(device.kind()), self.cpu_share.clone());
         let (to_trainer, to_watchdog) = (pace.subscribe(), pace.subscribe());
         let quota = || {
-            let quota = context.trainers.enforcement.share(&context.owner.limits());
+            let quota = context.trainers.enforcement.ratio(&context.owner.limits());
             let kernel = u32::from(self.cpu_share.borrow().kernel) * u32::from(quota);
             u8::try_from(kernel.div_ceil(100)).unwrap_or(quota)
         };

@@ -260,7 +260,7 @@ mod tests {
         let mut allowance =
             Allowance::read(None, folder.path(), changes(&["cpu=20", "slots=2"])).unwrap();
         let cpu = |allowance: &Allowance| {
-            allowance.limits().cpu.as_ref().map(|share| share.lowest().get())
+            allowance.limits().cpu.as_ref().map(|ratio| ratio.lowest().get())
         };
         assert_eq!((cpu(&allowance), allowance.limits().slots), (Some(20), Some(2)));
         allowance.change(&changes(&["nice=5"])).unwrap();
@@ -280,7 +280,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let read = |flags: &[&str]| Allowance::read(None, folder.path(), changes(flags)).unwrap();
         let cpu = |allowance: &Allowance| {
-            allowance.limits().cpu.as_ref().map(|share| share.lowest().get())
+            allowance.limits().cpu.as_ref().map(|ratio| ratio.lowest().get())
         };
         let flags = ["cpu=50", "nice=5"];
         let mut allowance = read(&flags);

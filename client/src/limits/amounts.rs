@@ -5,7 +5,7 @@ use super::{
     units::{bytes, write_bytes},
 };
 use sojourn_protocol::quantity::mul_div;
-use sojourn_slot::MemoryShare;
+use sojourn_slot::MemoryRatio;
 use std::{fmt, str::FromStr};
 
 /// An amount of memory in which a trainer has room: `8GiB`.
@@ -44,18 +44,18 @@ pub enum GpuMemory {
     /// So many bytes of each.
     Bytes(u64),
     /// So much of each.
-    Share(Percent),
+    Ratio(Percent),
 }
 
 impl GpuMemory {
     /// The bytes that each of `slots` may take of a GPU that has `total` bytes.
     #[must_use]
-    pub fn of_slot(self, total: u64, slots: u32) -> MemoryShare {
+    pub fn of_slot(self, total: u64, slots: u32) -> MemoryRatio {
         let bytes = match self {
             Self::Bytes(bytes) => bytes.min(total),
-            Self::Share(share) => mul_div(total, share.get().into(), 100),
+            Self::Ratio(ratio) => mul_div(total, ratio.get().into(), 100),
         };
-        MemoryShare::of(bytes / u64::from(slots.max(1)), total)
+        MemoryRatio::of(bytes / u64::from(slots.max(1)), total)
     }
 }
 
@@ -64,7 +64,7 @@ impl FromStr for GpuMemory {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         if text.ends_with('%') {
-            return text.parse().map(Self::Share);
+            return text.parse().map(Self::Ratio);
         }
         // A number alone could be either.
         let has_unit = text.ends_with(['B', 'b']);
@@ -77,7 +77,7 @@ impl fmt::Display for GpuMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => write_bytes(f, *bytes),
-            Self::Share(share) => write!(f, "{share}%"),
+            Self::Ratio(ratio) => write!(f, "{ratio}%"),
         }
     }
 }
@@ -96,7 +96,7 @@ mod tests {
         shows::<GpuMemory>(&[("10GiB", "10GiB"), ("50 %", "50%")]);
         refuses::<GpuMemory>(&["50", "0GiB", "", "half"], "`10GiB` or `50%`");
         refuses::<GpuMemory>(&["0%", "101%"], "1 to 100 percent");
-        for (text, total, slots, share) in [
+        for (text, total, slots, ratio) in [
             ("10GiB", 80 << 30, 1, "0.1250"),
             ("10GiB", 80 << 30, 2, "0.0625"),
             ("90GiB", 80 << 30, 1, "1.0000"),
@@ -104,7 +104,7 @@ mod tests {
             ("50%", 80_000_000_000, 5, "0.1000"),
         ] {
             let memory: GpuMemory = text.parse().unwrap();
-            assert_eq!(memory.of_slot(total, slots).to_string(), share, "{text} {total} {slots}");
+            assert_eq!(memory.of_slot(total, slots).to_string(), ratio, "{text} {total} {slots}");
         }
     }
 }

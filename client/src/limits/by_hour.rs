@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn a_value_by_the_hour_holds_in_its_hours_and_the_other_else() {
-        let shares = cpu("{ \"mon-fri 09:00-17:00\" = 25, else = 100 }").unwrap();
-        assert!(shares.depends_on_hour());
-        for (local, share) in
+        let ratios = cpu("{ \"mon-fri 09:00-17:00\" = 25, else = 100 }").unwrap();
+        assert!(ratios.depends_on_hour());
+        for (local, ratio) in
             [(at(1, 9), "25"), (at(1, 16), "25"), (at(1, 17), "100"), (at(6, 12), "100")]
         {
-            assert_eq!(shares.at(local), percent(share), "{local:?}");
+            assert_eq!(ratios.at(local), percent(ratio), "{local:?}");
         }
         let always = cpu("50").unwrap();
         assert_eq!(always, ByHour::always(percent("50")));
@@ -168,10 +168,10 @@ mod tests {
     fn the_lowest_value_holds_where_hours_overlap_and_where_the_time_is_not_known() {
         let text =
             "{ \"08:00-18:00\" = 40, \"12:00-14:00\" = \"10%\", \"13:00-20:00\" = 60, else = 90 }";
-        let shares = cpu(text).unwrap();
-        let at = |hour| shares.at(at(2, hour)).get();
+        let ratios = cpu(text).unwrap();
+        let at = |hour| ratios.at(at(2, hour)).get();
         assert_eq!([9, 12, 13, 15, 19, 21].map(at), [40, 10, 10, 40, 60, 90]);
-        assert_eq!(shares.at(None), percent("10"));
+        assert_eq!(ratios.at(None), percent("10"));
         let low = cpu("{ \"08:00-18:00\" = 40, else = 5 }").unwrap();
         assert_eq!((low.at(None), low.lowest()), (percent("5"), percent("5")));
     }

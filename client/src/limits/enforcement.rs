@@ -218,9 +218,9 @@ impl LimitEnforcement {
 
     /// The share of the processor time that is allowed in which trainers compute, in percent, as far as the kernel
     /// sees to that.
-    pub(crate) fn share(&self, limits: &Limits) -> u8 {
-        let share = limits.cpu.as_ref().filter(|_| self.keep_cpu());
-        share.map_or(100, |share| share.lowest().get())
+    pub(crate) fn ratio(&self, limits: &Limits) -> u8 {
+        let ratio = limits.cpu.as_ref().filter(|_| self.keep_cpu());
+        ratio.map_or(100, |ratio| ratio.lowest().get())
     }
 
     /// Does the kernel keep the limit of memory?

@@ -289,7 +289,7 @@ mod tests {
         let utc: ZoneName = "UTC".parse().unwrap();
         let facts = machine.look(&hours, Some(&utc));
         assert!(Machine::is_asked(&hours) && facts.local.is_some() && facts.idle.is_none());
-        let shares: Limits = toml::from_str("cpu = { '09:00-17:00' = 50, else = 100 }").unwrap();
-        assert!(Machine::is_asked(&shares) && machine.look(&shares, Some(&utc)).local.is_some());
+        let ratios: Limits = toml::from_str("cpu = { '09:00-17:00' = 50, else = 100 }").unwrap();
+        assert!(Machine::is_asked(&ratios) && machine.look(&ratios, Some(&utc)).local.is_some());
     }
 }

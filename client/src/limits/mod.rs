@@ -144,10 +144,10 @@ impl Limits {
     /// Does any of them depend on the hour?
     #[must_use]
     pub fn depends_on_hour(&self) -> bool {
-        let shares = [&self.cpu, &self.gpu].into_iter().flatten();
+        let ratios = [&self.cpu, &self.gpu].into_iter().flatten();
         let rates = [&self.download, &self.upload].into_iter().flatten();
         self.hours.is_some()
-            || shares
+            || ratios
                 .map(ByHour::depends_on_hour)
                 .chain(rates.map(ByHour::depends_on_hour))
                 .any(|depends| depends)
@@ -156,11 +156,11 @@ impl Limits {
     /// The limits at a local time. Where that isn't known, the lowest value of each day holds.
     #[must_use]
     pub fn at(&self, local: Option<DateTime>) -> Self {
-        let share = |by_hour: &ByHour<Percent>| ByHour::always(by_hour.at(local));
+        let ratio = |by_hour: &ByHour<Percent>| ByHour::always(by_hour.at(local));
         let rate = |by_hour: &ByHour<Rate>| ByHour::always(by_hour.at(local));
         Self {
-            cpu: self.cpu.as_ref().map(share),
-            gpu: self.gpu.as_ref().map(share),
+            cpu: self.cpu.as_ref().map(ratio),
+            gpu: self.gpu.as_ref().map(ratio),
             download: self.download.as_ref().map(rate),
             upload: self.upload.as_ref().map(rate),
             ..self.clone()

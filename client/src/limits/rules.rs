@@ -112,8 +112,8 @@ pub fn decide(limits: &Limits, facts: &Facts, keeper: Keeper) -> PaceDecision {
 /// None where that is all there is.
 pub(super) fn quota(limits: &Limits, cores: u32) -> Option<Quota> {
     let allowed = limits.threads.map_or(cores, |threads| threads.clamp(1, cores.max(1)));
-    let share = limits.cpu.as_ref().map_or(100, |share| u64::from(share.lowest().get()));
-    (share < 100 || allowed < cores).then(|| Quota(u64::from(allowed).saturating_mul(share)))
+    let ratio = limits.cpu.as_ref().map_or(100, |ratio| u64::from(ratio.lowest().get()));
+    (ratio < 100 || allowed < cores).then(|| Quota(u64::from(allowed).saturating_mul(ratio)))
 }
 
 /// Threads of a unit that pins none: the slots share the cores, or what the owner allows of them.
@@ -158,9 +158,9 @@ fn pace(limits: &Limits, kind: Kind, keeper: Keeper) -> Pace {
     let gpu = limits.gpu.as_ref().filter(|_| kind == Kind::Gpu);
     // A quota counts processor time, which says nothing of a GPU's.
     let cpu = limits.cpu.as_ref().filter(|_| keeper == Keeper::Pace || kind == Kind::Gpu);
-    let shares = cpu.into_iter().chain(gpu).map(ByHour::lowest);
-    let share = shares.min().and_then(|share| Pace::percent(share.get()));
-    share.unwrap_or(Pace::FULL)
+    let ratios = cpu.into_iter().chain(gpu).map(ByHour::lowest);
+    let ratio = ratios.min().and_then(|ratio| Pace::percent(ratio.get()));
+    ratio.unwrap_or(Pace::FULL)
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_by_the_hour_follow_the_clock_and_without_one_the_lowest_holds() {
+    fn percentages_by_the_hour_follow_the_clock_and_without_one_the_lowest_holds() {
         let by_hour = limits(
             "cpu = { '09:00-17:00' = 25, else = 80 }\ngpu = { '12:00-13:00' = 10, else = 100 }",
         );
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_what_slots_compute_on_and_the_lower_holds_on_a_gpu() {
+    fn percentages_are_of_what_slots_compute_on_and_the_lower_holds_on_a_gpu() {
         let decide = |text: &str| decide(&limits(text), &Facts::default(), Keeper::Pace);
         assert_eq!(decide("cpu = 50\ngpu = 30"), run(50, 30));
         assert_eq!(decide("cpu = 50\ngpu = 80"), run(50, 50));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_a_share_of_the_cores_that_the_owner_allows() {
+    fn a_quota_is_a_ratio_of_the_cores_that_the_owner_allows() {
         for (text, cores, wanted) in [
             ("", 8, None),
             ("cpu = 100", 8, None),

@@ -100,7 +100,7 @@ mod tests {
         let settings =
             read("server = 'https://a'\nkeep_seconds = 5\n\n[limits]\ncpu = 50\n").unwrap();
         assert_eq!(settings.server.as_deref(), Some("https://a"));
-        assert_eq!(settings.limits.cpu.map(|share| share.at(None).get()), Some(50));
+        assert_eq!(settings.limits.cpu.map(|ratio| ratio.at(None).get()), Some(50));
         assert_eq!(read("").unwrap(), Settings::default());
     }
 

@@ -79,15 +79,15 @@ impl Watchdog {
         loop {
             // The sender lives as long as `self`.
             let _ = waits.wait_for(|waits| !waits).await;
-            let share = *pace.borrow_and_update();
-            if share == Pace::PAUSED {
+            let ratio = *pace.borrow_and_update();
+            if ratio == Pace::PAUSED {
                 if pace.changed().await.is_err() {
                     return std::future::pending().await;
                 }
                 self.is_busy();
                 continue;
             }
-            let (last, patience) = self.patience(share.get().min(quota()));
+            let (last, patience) = self.patience(ratio.get().min(quota()));
             if last.elapsed() >= patience {
                 return last.elapsed();
             }

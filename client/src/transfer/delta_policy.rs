@@ -14,13 +14,13 @@ const MIN_GAIN: Duration = Duration::from_millis(5);
 const NEW: f64 = 0.3;
 /// Seconds for a byte, to make a delta and to undo it, until one was made: both at 300 MB/s.
 const FIRST_COST: f64 = 2.0 / 300e6;
-/// A delta's share of the whole, until one was made.
-const FIRST_SHARE: f64 = 0.75;
-/// With each checkpoint that is sent whole, the measured costs of deltas move by this share towards the initial ones.
+/// The ratio of a delta to the whole, until one was made.
+const FIRST_RATIO: f64 = 0.75;
+/// With each checkpoint that is sent whole, the measured costs of deltas move by this ratio towards the initial ones.
 /// Otherwise a machine that was busy once, or a trial whose deltas saved nothing, would decide for ever.
 const FORGOTTEN: f64 = 0.02;
 /// A trial whose deltas save nothing says little about the next one.
-const MAX_SHARE: f64 = 0.9;
+const MAX_RATIO: f64 = 0.9;
 
 /// The measured costs of uploads and deltas.
 #[derive(Debug)]
@@ -33,12 +33,12 @@ struct Costs {
     /// Seconds for a byte of the whole.
     cost: f64,
     /// Of the whole.
-    share: f64,
+    ratio: f64,
 }
 
 impl DeltaPolicy {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Costs { speed: None, cost: FIRST_COST, share: FIRST_SHARE }))
+        Self(Mutex::new(Costs { speed: None, cost: FIRST_COST, ratio: FIRST_RATIO }))
     }
 
     /// So many bytes went over the line.
@@ -53,13 +53,13 @@ impl DeltaPolicy {
         let whole = float(whole).max(1.0);
         let mut costs = self.0.lock();
         costs.cost = mixed(costs.cost, 2.0 * took.as_secs_f64() / whole);
-        costs.share = mixed(costs.share, float(delta) / whole);
+        costs.ratio = mixed(costs.ratio, float(delta) / whole);
     }
 
     /// Whether a checkpoint of so many bytes is to be sent as a delta; `rate` is the allowed upload rate.
     pub(super) fn pays(&self, bytes: u64, rate: Option<NonZeroU64>) -> bool {
         let mut costs = self.0.lock();
-        let Costs { speed, cost, share } = *costs;
+        let Costs { speed, cost, ratio } = *costs;
         let rate = rate.map(|rate| float(rate.get()));
         let speed = match (speed, rate) {
             (Some(speed), Some(rate)) => speed.min(rate),
@@ -68,11 +68,11 @@ impl DeltaPolicy {
             // The first one measures the line.
             (None, None) => return false,
         };
-        let saved = (1.0 - share.min(MAX_SHARE)) / speed;
+        let saved = (1.0 - ratio.min(MAX_RATIO)) / speed;
         let pays = float(bytes) * (saved - cost) > MIN_GAIN.as_secs_f64();
         if !pays {
             costs.cost += FORGOTTEN * (FIRST_COST - cost);
-            costs.share += FORGOTTEN * (FIRST_SHARE - share);
+            costs.ratio += FORGOTTEN * (FIRST_RATIO - ratio);
         }
         pays
     }

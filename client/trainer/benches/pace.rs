@@ -46,15 +46,15 @@ fn main() {
     };
     for case in [small, large] {
         for percent in [50, 10] {
-            let share = share(&case, percent);
+            let ratio = ratio(&case, percent);
             let Case { hidden, batch_size, .. } = case;
             let asked = f64::from(percent);
             println!(
                 "{}",
                 serde_json::json!({
                     "name": format!("share of a core at a pace of {percent} %, batches of {batch_size} through mlp {hidden:?}"),
-                    "value": (share * 10.0).round() / 10.0, "unit": "%", "anchor": asked,
-                    "ratio": (share / asked * 1000.0).round() / 1000.0,
+                    "value": (ratio * 10.0).round() / 10.0, "unit": "%", "anchor": asked,
+                    "ratio": (ratio / asked * 1000.0).round() / 1000.0,
                 })
             );
         }
@@ -62,7 +62,7 @@ fn main() {
 }
 
 /// The processor time that a hop takes of a core, in percent.
-fn share(case: &Case, percent: u8) -> f64 {
+fn ratio(case: &Case, percent: u8) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
         .args(["--threads", "1"])

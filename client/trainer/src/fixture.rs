@@ -11,8 +11,8 @@ use sojourn_protocol::{
     report::Trained,
     seeds,
     spec::{
-        Architecture, Augment, Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Precision, Resnet,
-        Schedule, ScheduleName, Share, TrainingConfig, TrialConfig,
+        Architecture, Augment, Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Precision, Ratio,
+        Resnet, Schedule, ScheduleName, TrainingConfig, TrialConfig,
     },
     trainer::RunUnit,
     unit::{Base, Hop, TrialContext, Unit},
@@ -63,7 +63,7 @@ pub(crate) fn cnn() -> Architecture {
 }
 
 /// Everything that an `mlp` and a `cnn` may have, and a `resnet`.
-pub(crate) fn deep(dropout: Share) -> [Architecture; 3] {
+pub(crate) fn deep(dropout: Ratio) -> [Architecture; 3] {
     let vgg = Cnn {
         pool: Pool::Average,
         pool_every: 2,
@@ -80,7 +80,7 @@ pub(crate) fn deep(dropout: Share) -> [Architecture; 3] {
 }
 
 pub(crate) fn contexts() -> Vec<TrialContext> {
-    let mut contexts: Vec<TrialContext> = deep(Share(0.25)).map(context).into();
+    let mut contexts: Vec<TrialContext> = deep(Ratio(0.25)).map(context).into();
     let mut images = contexts.clone();
     for context in &mut images {
         context.config.training.augment = Some(Augment { crop: 2, flip: true });

@@ -49,7 +49,7 @@ pub(crate) fn forward(model: &Model, x: &Tensor, mode: Mode) -> Result<Tensor, T
                 Mode::Evaluate => gathered_max_pool(&flow)?,
             },
             Step::AveragePool => flow.f_avg_pool2d([2, 2], [2, 2], [0, 0], false, true, None)?,
-            Step::Dropout(share) => flow.f_dropout(share.0, mode == Mode::Train)?,
+            Step::Dropout(ratio) => flow.f_dropout(ratio.0, mode == Mode::Train)?,
             Step::Flatten => flow.f_flatten(1, -1)?,
             Step::MeanOfPlaces => flow.f_mean_dim([2i64, 3].as_slice(), false, None)?,
             Step::Fork => {

@@ -4,7 +4,7 @@ use super::*;
 use crate::fixture::{TORCH_RNG, World, context};
 use sojourn_codec::decode;
 use sojourn_model::{Lineage, initial_checkpoint};
-use sojourn_protocol::spec::{Architecture, Cnn, Mlp, Pool, Resnet, Share};
+use sojourn_protocol::spec::{Architecture, Cnn, Mlp, Pool, Ratio, Resnet};
 
 use tch::{Device, Kind};
 
@@ -25,7 +25,7 @@ fn model_over(architecture: Architecture, channels: u32, rows: i64) -> (Model, T
 }
 
 fn normed(hidden: u32) -> Architecture {
-    Architecture::Mlp(Mlp { hidden: vec![hidden], batch_norm: true, dropout: Share(0.0) })
+    Architecture::Mlp(Mlp { hidden: vec![hidden], batch_norm: true, dropout: Ratio(0.0) })
 }
 
 fn close(a: &Tensor, b: &Tensor) {
@@ -83,8 +83,8 @@ fn one_value_of_a_channel_goes_by_the_running_statistics() {
 }
 
 #[test]
-fn dropout_drops_its_share_in_training_alone() {
-    let mlp = Mlp { hidden: vec![20_000], batch_norm: false, dropout: Share(0.25) };
+fn dropout_drops_its_ratio_in_training_alone() {
+    let mlp = Mlp { hidden: vec![20_000], batch_norm: false, dropout: Ratio(0.25) };
     let (model, x) = model(Architecture::Mlp(mlp), 1);
     let [w0, b0, w1, b1] = &model.leaves[..] else { panic!("four parameters") };
     let _ = w1.detach().fill_(0.0).narrow(0, 0, 1).fill_(1.0);

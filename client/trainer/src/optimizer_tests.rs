@@ -4,7 +4,7 @@ use super::*;
 use crate::{fixture, moves::Part};
 use sojourn_model::{Lineage, initial_checkpoint};
 use sojourn_protocol::{
-    spec::{Architecture, Share},
+    spec::{Architecture, Ratio},
     unit::TrialContext,
 };
 use tch::nn::{self, OptimizerConfig};
@@ -149,7 +149,7 @@ fn hyperparameters_that_make_no_sense_are_refused() {
 
 /// A model whose parameters have one, two and four dimensions, with a gradient that is the same whenever it is asked for.
 fn mixed(optimizer: Optimizer) -> Model {
-    let mut context = fixture::context(fixture::deep(Share(0.0))[1].clone());
+    let mut context = fixture::context(fixture::deep(Ratio(0.0))[1].clone());
     context.config.training.optimizer = optimizer;
     let checkpoint = initial_checkpoint(&context, 3, Lineage::initial(3)).unwrap();
     let mut model = Model::load(&context, &checkpoint, None, tch::Device::Cpu).unwrap();

@@ -193,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn rests_make_up_the_share_whatever_the_batches_and_the_clock() {
+    fn rests_make_up_the_ratio_whatever_the_batches_and_the_clock() {
         let millis = Duration::from_millis;
         // Others take the core for a while in each batch.
-        for (share, batch, late, taken) in [
+        for (ratio, batch, late, taken) in [
             (50, 7, 0, 0),
             (50, 7, 1, 0),
             (10, 3, 2, 0),
@@ -207,7 +207,7 @@ mod tests {
             let (mut debt, mut worked, mut rested) =
                 (Debt::default(), Duration::ZERO, Duration::ZERO);
             while worked + rested < Duration::from_secs(100) {
-                debt.worked(millis(batch), millis(batch + taken), percent(share));
+                debt.worked(millis(batch), millis(batch + taken), percent(ratio));
                 worked += millis(batch);
                 rested += millis(taken);
                 if let Some(rest) = debt.due() {
@@ -216,7 +216,7 @@ mod tests {
                 }
             }
             let is = worked.as_secs_f64() / (worked + rested).as_secs_f64() * 100.0;
-            assert!((is - f64::from(share)).abs() < 0.5, "{share}: {is}");
+            assert!((is - f64::from(ratio)).abs() < 0.5, "{ratio}: {is}");
         }
     }
 

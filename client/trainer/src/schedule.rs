@@ -20,8 +20,8 @@ pub(crate) fn factor(schedule: &Schedule, step: u64, total: u64) -> f64 {
         }
         ScheduleName::Cosine => {
             let length = total.saturating_sub(warmup).max(1);
-            let share = after.min(length) as f64 / length as f64;
-            let wave = (1.0 + libm::cos(std::f64::consts::PI * share)) / 2.0;
+            let ratio = after.min(length) as f64 / length as f64;
+            let wave = (1.0 + libm::cos(std::f64::consts::PI * ratio)) / 2.0;
             schedule.floor + (1.0 - schedule.floor) * wave
         }
     }

@@ -15,7 +15,7 @@ use sojourn_protocol::{
     metrics::{ClassDetail, Counting},
     position::Position,
     report::Trained,
-    spec::{Architecture, Augment, Loss, Optimizer, OptimizerName, Precision, Share},
+    spec::{Architecture, Augment, Loss, Optimizer, OptimizerName, Precision, Ratio},
     time::Millis,
     trainer::{Progress, RunUnit, TrainerLine, TrainerUpdate},
     unit::{Base, Evaluation, Hop, TrialContext, Unit},
@@ -104,7 +104,7 @@ fn other_seeds_train_to_other_bytes() {
 
 #[test]
 fn given_parameters_are_trained_as_the_same_ones_from_a_seed() {
-    for model in [mlp(), cnn()].into_iter().chain(deep(Share(0.25))) {
+    for model in [mlp(), cnn()].into_iter().chain(deep(Ratio(0.25))) {
         let mut world = World::new();
         let from_seed = world.hop(context(model));
         let Base::Initial { seed } = from_seed.base else { panic!("{from_seed:?}") };
@@ -133,7 +133,7 @@ fn given_parameters_of_another_model_are_refused() {
 
 #[test]
 fn a_model_learns_and_evaluation_says_so() {
-    for model in [mlp(), cnn()].into_iter().chain(deep(Share(0.25))) {
+    for model in [mlp(), cnn()].into_iter().chain(deep(Ratio(0.25))) {
         let mut world = World::new();
         let mut hop = world.hop(context(model));
         // The schedule is to last as long as the training.
@@ -203,7 +203,7 @@ fn parameters(context: &TrialContext, checkpoint: &[u8]) -> Vec<f32> {
 #[test]
 fn a_step_in_rounded_arithmetic_goes_nearly_the_same_way() {
     let norm = |values: &[f32]| values.iter().map(|value| value * value).sum::<f32>().sqrt();
-    for model in [mlp(), cnn()].into_iter().chain(deep(Share(0.0))) {
+    for model in [mlp(), cnn()].into_iter().chain(deep(Ratio(0.0))) {
         let world = World::new();
         let mut context = context(model);
         context.config.training.optimizer = Optimizer::new(OptimizerName::Sgd, 1.0);

@@ -17,7 +17,7 @@ fn dropout_drops_the_same_values_on_any_number_of_threads() {
         assert_eq!(one, dropped(2));
         assert_eq!(one, dropped(3));
         let zeros = one.eq(0.0).count_nonzero(None).int64_value(&[]);
-        let share = zeros as f64 / f64::from(1 << 20);
-        assert!((share - 0.25).abs() < 0.005, "{share}");
+        let ratio = zeros as f64 / f64::from(1 << 20);
+        assert!((ratio - 0.25).abs() < 0.005, "{ratio}");
     }
 }

@@ -155,8 +155,8 @@ impl Types {
     #[must_use]
     pub fn slot_memory(&self, machine: &InstanceType, slots: u32) -> u64 {
         let usable = machine.memory.saturating_sub(self.reserved_memory);
-        let share = usable / u64::from(slots.max(1));
-        if machine.gpus > 0 { share.min(machine.gpu_memory) } else { share }
+        let per_slot = usable / u64::from(slots.max(1));
+        if machine.gpus > 0 { per_slot.min(machine.gpu_memory) } else { per_slot }
     }
 
     /// GFLOP/s of one slot, before anything is measured; never 0.

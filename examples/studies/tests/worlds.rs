@@ -29,7 +29,7 @@ impl Draw {
         seeds::below(&mut self.0, bound)
     }
 
-    fn share(&mut self, most: f64) -> f64 {
+    fn ratio(&mut self, most: f64) -> f64 {
         seeds::unit_f64(&mut self.0) * most
     }
 
@@ -52,8 +52,8 @@ fn world(seed: u64) -> World {
     let mut draw = Draw(seeds::stream("worlds", &[seed]));
     let types: String = (0..1 + draw.below(3))
         .map(|n| {
-            let (gpus, tflops) = (1 + draw.below(3), 1.0 + draw.share(4.0));
-            let price = f64::from(gpus) * (0.2 + draw.share(1.0));
+            let (gpus, tflops) = (1 + draw.below(3), 1.0 + draw.ratio(4.0));
+            let price = f64::from(gpus) * (0.2 + draw.ratio(1.0));
             format!(
                 "[[types]]\nname = \"t{n}\"\nvcpus = {}\nmemory = \"64GiB\"\ngpus = {gpus}\n\
                  gpu_memory = \"16GiB\"\ntflops = {tflops}\non_demand = \"{price:.4} usd\"\n",
@@ -63,7 +63,7 @@ fn world(seed: u64) -> World {
         .collect();
     let zones = ["\"a\"", "\"a\", \"b\"", "\"a\", \"b\", \"c\""];
     let zones = zones.get(usize::try_from(draw.below(3)).unwrap()).unwrap();
-    let rate = draw.share(0.7);
+    let rate = draw.ratio(0.7);
     let text = format!(
         "rates = [{rate}]\n\
          [market]\nregion = \"r\"\nzones = [{zones}]\nlength = \"12h\"\nstep = \"1min\"\n\
@@ -77,11 +77,11 @@ fn world(seed: u64) -> World {
          batch_size = 100\ndata_bytes = \"1GB\"\ncheckpoint_bytes = \"20MB\"\nvalid_rows = 1000\n\
          [server]\nlease_term = \"2min\"\nheartbeat = \"30s\"\nlongest_wait = \"30s\"\n\
          [autoscaler]\nmachines = {limit}\ninterval = \"30s\"\nexit_when_idle = \"10min\"\n",
-        mean = 0.2 + draw.share(0.5),
-        deviation = draw.share(0.6),
+        mean = 0.2 + draw.ratio(0.5),
+        deviation = draw.ratio(0.6),
         machines = draw.below(6),
-        shortages = draw.share(1.0),
-        noticed = draw.share(1.0),
+        shortages = draw.ratio(1.0),
+        noticed = draw.ratio(1.0),
         boot = 21 + draw.below(200),
         trials = 1 + draw.below(6),
         rows = 100_000 * (1 + draw.below(8)),
@@ -92,10 +92,10 @@ fn world(seed: u64) -> World {
     let file = spot::read(&text).unwrap_or_else(|error| panic!("world {seed}: {error}\n{text}"));
     let mut setting = Setting::new(&file, &BTreeMap::new(), rate, seed);
     setting.cloud.faults = Faults {
-        throttled: draw.share(0.15),
-        away: draw.share(0.1),
-        lost: draw.share(0.2),
-        partial: draw.share(0.5),
+        throttled: draw.ratio(0.15),
+        away: draw.ratio(0.1),
+        lost: draw.ratio(0.2),
+        partial: draw.ratio(0.5),
     };
     setting.cloud.listed_after = Millis(u64::from(draw.below(60_000)));
     if draw.one_in(3) {
@@ -110,7 +110,7 @@ fn world(seed: u64) -> World {
     });
     let away = away.collect();
     let trouble = Trouble {
-        crashes: if draw.one_in(2) { draw.share(0.05) } else { 0.0 },
+        crashes: if draw.one_in(2) { draw.ratio(0.05) } else { 0.0 },
         restart: Millis::from_secs(u64::from(30 + draw.below(300))),
         away,
     };

@@ -5,7 +5,7 @@ use crate::{
     layer::{Layer, LayerKind},
     step::{MAX_PARAMETERS, Step},
 };
-use sojourn_protocol::spec::{Architecture, Cnn, Mlp, Pool, Resnet, Share};
+use sojourn_protocol::spec::{Architecture, Cnn, Mlp, Pool, Ratio, Resnet};
 
 /// The most layers that one key of a job file may ask for.
 const MAX_LAYERS: usize = 1000;
@@ -198,9 +198,9 @@ impl Builder {
         self.flow = Flow::Image(Image { height, width, ..image });
     }
 
-    fn dropout(&mut self, share: Share) {
-        if !share.is_zero() {
-            self.steps.push(Step::Dropout(share));
+    fn dropout(&mut self, ratio: Ratio) {
+        if !ratio.is_zero() {
+            self.steps.push(Step::Dropout(ratio));
         }
     }
 }

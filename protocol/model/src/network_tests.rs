@@ -4,7 +4,7 @@ use super::*;
 use crate::{Start, layer::LayerKind, validate};
 use proptest::prelude::*;
 use sojourn_protocol::spec::{
-    Augment, Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Resnet, Share, TrainingConfig,
+    Augment, Cnn, Loss, Mlp, Optimizer, OptimizerName, Pool, Ratio, Resnet, TrainingConfig,
     TrialConfig,
 };
 
@@ -66,7 +66,7 @@ fn words(network: &Network) -> String {
         Step::Relu => "relu".into(),
         Step::MaxPool => "max".into(),
         Step::AveragePool => "average".into(),
-        Step::Dropout(share) => format!("dropout{}", share.0),
+        Step::Dropout(ratio) => format!("dropout{}", ratio.0),
         Step::Flatten => "flatten".into(),
         Step::MeanOfPlaces => "mean".into(),
         Step::Fork => "fork".into(),
@@ -78,7 +78,7 @@ fn words(network: &Network) -> String {
 
 #[test]
 fn options_put_their_steps_where_they_belong() {
-    let mlp = Mlp { hidden: vec![8], batch_norm: true, dropout: Share(0.5) };
+    let mlp = Mlp { hidden: vec![8], batch_norm: true, dropout: Ratio(0.5) };
     let network = Network::of(&Architecture::Mlp(mlp), &[6], 2).unwrap();
     assert_eq!(words(&network), "linear8 norm relu dropout0.5 linear2");
     assert_eq!(network.trainable_count(), 6 * 8 + 2 * 8 + 8 * 2 + 2);
@@ -94,7 +94,7 @@ fn options_put_their_steps_where_they_belong() {
         pool: Pool::Average,
         pool_every: 2,
         hidden: vec![16],
-        dropout: Share(0.25),
+        dropout: Ratio(0.25),
         ..Cnn::new([4, 4, 8])
     };
     let network = Network::of(&Architecture::Cnn(vgg), &[1, 8, 8], 3).unwrap();

@@ -1,7 +1,7 @@
 //! Steps of a forward pass.
 
 use crate::layer::Layer;
-use sojourn_protocol::spec::Share;
+use sojourn_protocol::spec::Ratio;
 
 /// The most parameters that a model may have.
 pub const MAX_PARAMETERS: u64 = 1 << 31;
@@ -28,7 +28,7 @@ pub enum Step {
     /// The mean of each 2x2 square, stride 2, odd last rows and columns dropped.
     AveragePool,
     /// In training each value is 0 with this probability and otherwise divided by what it lacks to 1.
-    Dropout(Share),
+    Dropout(Ratio),
     /// Takes images as flat rows: channel by channel, row by row.
     Flatten,
     /// The mean of each channel: images to flat rows.

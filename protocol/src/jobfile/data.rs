@@ -86,14 +86,14 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
     });
     let scale = section.optional("scale").map_or(Some(Scale::None), |node| scale(&node));
     let valid =
-        section.optional("valid").map_or(Some(Split::Share(DEFAULT_VALID)), |node| split(&node));
+        section.optional("valid").map_or(Some(Split::Ratio(DEFAULT_VALID)), |node| split(&node));
     let test = optional(section, "test", split);
     let shards = section.optional("shards").map_or(Some(None), |node| shards(&node));
     let shard_sizes = optional(section, "shard_sizes", |node| {
         node.word(&[("equal", ShardSizes::Equal), ("speed", ShardSizes::Speed)])
     });
     let seed = optional(section, "seed", |node| node.integer(0, u64::MAX));
-    if let (Some(Split::Share(valid)), Some(Some(Split::Share(test)))) = (&valid, &test)
+    if let (Some(Split::Ratio(valid)), Some(Some(Split::Ratio(test)))) = (&valid, &test)
         && valid + test >= 1.0
     {
         return section.refuse(
@@ -436,11 +436,11 @@ fn split(node: &Node<'_>) -> Option<Split> {
             "is a list; a share above 0 and below 1, a path or URL, or `{ data = \"...\" }` is wanted",
         );
     }
-    let share = node.number()?;
-    if share > 0.0 && share < 1.0 {
-        return Some(Split::Share(share));
+    let ratio = node.number()?;
+    if ratio > 0.0 && ratio < 1.0 {
+        return Some(Split::Ratio(ratio));
     }
-    node.refuse(format!("is {share}; a share above 0 and below 1 is wanted, or the path of a file"))
+    node.refuse(format!("is {ratio}; a share above 0 and below 1 is wanted, or the path of a file"))
 }
 
 fn source(section: &Table<'_>) -> Option<SourceSpec> {

@@ -2,7 +2,7 @@
 
 use super::{method::Method, reader::JobFileNode};
 use crate::spec::{
-    OptimizerName, Pool, Precision, Real, Sampling, Setting, Share,
+    OptimizerName, Pool, Precision, Ratio, Real, Sampling, Setting,
     dimension::{Dimension, MAX_STEPS, Normal, Range, Spread},
 };
 use sojourn_forms::{Node, Table, list};
@@ -110,11 +110,11 @@ impl Element for u32 {
     }
 }
 
-impl Element for Share {
+impl Element for Ratio {
     const RANGES: bool = true;
     const FRACTIONS: bool = true;
     fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
-        f64::read(node, bounds).map(Share)
+        f64::read(node, bounds).map(Ratio)
     }
 }
 

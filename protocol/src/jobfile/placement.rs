@@ -152,12 +152,12 @@ fn verify(node: &Node<'_>) -> Option<VerifyChoice> {
     Some(VerifyChoice::All(Verify { quorum: quorum?, rate: rate? }))
 }
 
-/// A share, as so many thousandths.
+/// A ratio, as so many thousandths.
 fn thousandths(node: &Node<'_>) -> Option<u32> {
-    let share = node.number()?;
-    if !(0.0..=1.0).contains(&share) {
-        return node.refuse(format!("is {share}; a number from 0 to 1 is wanted"));
+    let ratio = node.number()?;
+    if !(0.0..=1.0).contains(&ratio) {
+        return node.refuse(format!("is {ratio}; a number from 0 to 1 is wanted"));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1000")]
-    Some((share * 1000.0).round() as u32)
+    Some((ratio * 1000.0).round() as u32)
 }

@@ -6,7 +6,7 @@
 use super::{
     dimension::{Value, is_default},
     graph::{ExportedGraph, Graph},
-    share::Share,
+    ratio::Ratio,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub struct Mlp {
     pub batch_norm: bool,
     /// Share of values that are 0 in training after every hidden layer.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub dropout: Share,
+    pub dropout: Ratio,
 }
 
 /// Convolutions in the manner of VGG (Simonyan and Zisserman, 2015), over rows of shape
@@ -70,7 +70,7 @@ pub struct Cnn {
     /// Share of values that are 0 in training after every `pool_every`-th convolution (and its
     /// pooling) and after every hidden layer.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub dropout: Share,
+    pub dropout: Ratio,
 }
 
 /// A pre-activation residual network with bottlenecks ("ResNet v2": He et al., "Identity Mappings in
@@ -191,7 +191,7 @@ impl Cnn {
             pool_every: 1,
             hidden: Vec::new(),
             batch_norm: false,
-            dropout: Share(0.0),
+            dropout: Ratio(0.0),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The job file's reader says the same with line and key; this is the last word, at the server.
 
 use super::{
-    Architecture, Loss, MAX_EPOCHS, Optimizer, Sampling, Schedule, Share, TrainingConfig,
+    Architecture, Loss, MAX_EPOCHS, Optimizer, Ratio, Sampling, Schedule, TrainingConfig,
     TrialConfig,
 };
 use crate::column::Column;
@@ -48,7 +48,7 @@ impl TrialConfig {
 
 impl Architecture {
     fn check(&self) -> Result<(), String> {
-        let dropout = |Share(share)| want("model.dropout", share, (0.0..1.0).contains(&share));
+        let dropout = |Ratio(ratio)| want("model.dropout", ratio, (0.0..1.0).contains(&ratio));
         match self {
             Architecture::Mlp(mlp) => {
                 each_positive("model.hidden", &mlp.hidden)?;
@@ -96,11 +96,11 @@ impl TrainingConfig {
 
 impl Optimizer {
     fn check(&self) -> Result<(), String> {
-        let share = |value: f64| (0.0..1.0).contains(&value);
+        let ratio = |value: f64| (0.0..1.0).contains(&value);
         want("training.optimizer.lr", self.lr, self.lr.is_finite() && self.lr > 0.0)?;
-        want("training.optimizer.momentum", self.momentum, share(self.momentum))?;
-        want("training.optimizer.beta1", self.beta1, share(self.beta1))?;
-        want("training.optimizer.beta2", self.beta2, share(self.beta2))?;
+        want("training.optimizer.momentum", self.momentum, ratio(self.momentum))?;
+        want("training.optimizer.beta1", self.beta1, ratio(self.beta1))?;
+        want("training.optimizer.beta2", self.beta2, ratio(self.beta2))?;
         want("training.optimizer.eps", self.eps, self.eps.is_finite() && self.eps > 0.0)?;
         let decay = self.weight_decay;
         want("training.optimizer.weight_decay", decay, decay.is_finite() && decay >= 0.0)

@@ -191,7 +191,7 @@ impl DataSpec {
     #[must_use]
     pub fn source_of(&self, split: &Split) -> Option<SourceSpec> {
         let source = match split {
-            Split::Share(_) => return None,
+            Split::Ratio(_) => return None,
             Split::File(path) => {
                 SourceSpec { data: path.clone(), features: None, label: None, labels: None }
             }
@@ -268,7 +268,8 @@ impl ScaleLabel {
 #[serde(rename_all = "snake_case")]
 pub enum Split {
     /// This share of the rows of `train`, in `(0, 1)`.
-    Share(f64),
+    #[serde(rename = "share")]
+    Ratio(f64),
     /// A file, folder or URL of its own, as `train` is one.
     File(String),
     /// The same with names of its own.
@@ -413,7 +414,7 @@ mod tests {
         assert_eq!(spec.train_source(), named("t.npz", "a"));
         assert_eq!(spec.source_of(&spec.valid), Some(named("v.npz", "a")));
         assert_eq!(spec.source_of(&spec.test.clone().unwrap()), Some(named("t.npz", "c")));
-        assert_eq!(spec.source_of(&Split::Share(0.5)), None);
+        assert_eq!(spec.source_of(&Split::Ratio(0.5)), None);
     }
 
     #[test]

@@ -277,7 +277,7 @@ impl RuleSpec {
             Self::DelayedNesterov { period, rate: outer, momentum } => {
                 period.map_or(Ok(()), |period| count("period", period))?;
                 rate("rate", outer)?;
-                share("momentum", momentum)
+                ratio("momentum", momentum)
             }
         }
     }
@@ -315,7 +315,7 @@ impl Outer {
             Self::Sgd { rate: outer } => rate("outer.rate", outer),
             Self::Nesterov { rate: outer, momentum } => {
                 rate("outer.rate", outer)?;
-                share("outer.momentum", momentum)
+                ratio("outer.momentum", momentum)
             }
         }
     }
@@ -326,7 +326,7 @@ fn rate(key: &'static str, value: f64) -> Result<(), RuleFault> {
     want(key, value, holds, format_args!("it has to be above 0 and at most {MAX_RATE}"))
 }
 
-fn share(key: &'static str, value: f64) -> Result<(), RuleFault> {
+fn ratio(key: &'static str, value: f64) -> Result<(), RuleFault> {
     let holds = (0.0..=MAX_MOMENTUM).contains(&value);
     want(key, value, holds, format_args!("it has to be from 0 to {MAX_MOMENTUM}"))
 }

@@ -20,9 +20,9 @@ mod method;
 mod metric;
 mod model;
 mod placement;
+mod ratio;
 mod residency;
 mod search;
-mod share;
 mod stopping;
 mod training;
 mod verify;
@@ -65,7 +65,8 @@ pub use residency::{
     Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,
     ResidencyPolicy, Scope, SpeCon,
 };
-pub use share::Share;
+// The tests of the merge rules still call it `Share`.
+pub use ratio::{Ratio, Ratio as Share};
 pub use stopping::{Bracket, Halving, MAX_REDUCTION, Stopping, hyperband};
 pub use training::{
     DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace,

@@ -4,7 +4,7 @@ use super::{
     architecture::{Architecture, Cnn, Mlp, Pool, Resnet},
     dimension::{Chooser, Dimension, is_default},
     graph::{ExportedGraph, Graph, InitialWeights, Setting},
-    share::Share,
+    ratio::Ratio,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub struct MlpSpace {
     #[serde(default, skip_serializing_if = "is_default")]
     pub batch_norm: Dimension<bool>,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub dropout: Dimension<Share>,
+    pub dropout: Dimension<Ratio>,
 }
 
 /// [`Cnn`] with open dimensions.
@@ -53,7 +53,7 @@ pub struct CnnSpace {
     #[serde(default, skip_serializing_if = "is_default")]
     pub batch_norm: Dimension<bool>,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub dropout: Dimension<Share>,
+    pub dropout: Dimension<Ratio>,
 }
 
 /// [`Resnet`] with open dimensions.
@@ -243,7 +243,7 @@ mod tests {
             pool_every: 2,
             hidden: vec![16],
             batch_norm: true,
-            dropout: Share(0.5),
+            dropout: Ratio(0.5),
             ..Cnn::new([8])
         };
         let json = serde_json::to_string(&Architecture::Cnn(cnn.clone())).unwrap();

@@ -330,7 +330,7 @@ fn within<T: PartialOrd + Display>(
     Err(format!("`placement.{key}` is {value}; it has to be from {least} to {most}"))
 }
 
-/// A share is written in thousandths here, and as a fraction in a job file.
+/// A ratio is written in thousandths here, and as a fraction in a job file.
 fn thousandths(key: &str, value: u32, least: u32) -> Result<(), String> {
     if (least..=ALL).contains(&value) {
         return Ok(());

@@ -199,11 +199,11 @@ impl Metric {
         metrics: &BTreeMap<String, OwnMetric>,
     ) -> Result<(), String> {
         let finite = (target.is_finite(), "a finite number");
-        let share = ((0.0..=1.0).contains(&target), "a number from 0 to 1");
+        let ratio = ((0.0..=1.0).contains(&target), "a number from 0 to 1");
         let (can, wanted) = match (self, self.rule_of(metrics)) {
-            (_, Some(MetricRule::MacroF1 | MetricRule::Auc)) => share,
+            (_, Some(MetricRule::MacroF1 | MetricRule::Auc)) => ratio,
             (_, Some(_)) | (Metric::Own(_), None) => finite,
-            (Metric::Accuracy | Metric::TopK | Metric::F1, None) => share,
+            (Metric::Accuracy | Metric::TopK | Metric::F1, None) => ratio,
             (Metric::Loss | Metric::Rmse, None) => {
                 (target.is_finite() && target >= 0.0, "a number from 0 up")
             }

@@ -65,7 +65,7 @@ pub fn head(host: &HostView, viewer: Viewer) -> Markup {
             div { dt { "Leases that ran out" } dd { (figures::count(host.expired)) } }
             div {
                 dt { "Deadlines kept" }
-                dd { @match host.reliability { Some(share) => { (share / 10) " %" } None => "none yet" } }
+                dd { @match host.reliability { Some(ratio) => { (ratio / 10) " %" } None => "none yet" } }
             }
             div {
                 dt { "Trust" }

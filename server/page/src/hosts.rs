@@ -58,7 +58,7 @@ pub fn list(hosts: &[HostView]) -> Markup {
                             td { (cache(host)) }
                             td.number { (figures::count(host.used)) }
                             td.number { (figures::count(host.expired)) }
-                            td { @if let Some(share) = host.reliability { (share / 10) " %" } }
+                            td { @if let Some(ratio) = host.reliability { (ratio / 10) " %" } }
                             td.number { (figures::duration(host.train_micros / 1000)) }
                             td { @if let Some(error) = &host.last_error { details { summary { (host.failures) " failed" } pre { (error) } } } }
                         }

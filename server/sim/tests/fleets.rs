@@ -42,7 +42,7 @@ fn a_makespan_is_known_by_hand() {
     assert_eq!(run.bound_by.name(), "longest trial");
     assert!(close(run.busy, 16.0 / 24.0), "{run:?}");
     assert_eq!((run.hops, run.evaluated, run.lost), (8, 4, 0));
-    assert!(close(run.lost_share, 0.0) && run.departures == 0, "{run:?}");
+    assert!(close(run.lost_ratio, 0.0) && run.departures == 0, "{run:?}");
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn bytes_take_their_time_on_the_line() {
             (run.shard_bytes, run.checkpoints_down, run.checkpoints_up),
             (2_000_000, 0, 8_000_000)
         );
-        let share = 2.0 / makespan;
-        assert!(close(run.busy, share) && close(run.waiting, share), "{run:?}");
+        let ratio = 2.0 / makespan;
+        assert!(close(run.busy, ratio) && close(run.waiting, ratio), "{run:?}");
     }
 }
 
@@ -218,7 +218,7 @@ fn a_hard_fleet_trains_everything_and_breaks_nothing() {
     for seed in 0..8 {
         let run = run(&HARD.replace("seed = 3", &format!("seed = {seed}")));
         assert!(run.ratio >= 1.0 && run.assimilated > 0, "{run:?}");
-        assert_eq!(run.lost > 0, run.lost_share > 0.0, "{run:?}");
+        assert_eq!(run.lost > 0, run.lost_ratio > 0.0, "{run:?}");
         assert_eq!(run.granted, run.assimilated + run.evaluated + run.lost, "{run:?}");
         assert_eq!(run.evaluated, 12 * 3 + 4, "{run:?}");
         departures += run.departures;
@@ -302,11 +302,11 @@ fn notice_saves_what_was_trained() {
     let vanished = leaving("\"none\"");
     // 50 s are lost; who has ended its own does all of the other one.
     assert!(close(vanished.makespan, 200.0), "{vanished:?}");
-    assert!(close(vanished.lost_share, 50.0 / 250.0), "{vanished:?}");
+    assert!(close(vanished.lost_ratio, 50.0 / 250.0), "{vanished:?}");
     assert_eq!((vanished.lost, vanished.departures), (1, 1));
     let warned = leaving("20");
     // It hears of it after 30 s, and ten before it goes it ends with its 41st batch.
-    assert!(close(warned.makespan, 100.0 + 59.0) && close(warned.lost_share, 0.0), "{warned:?}");
+    assert!(close(warned.makespan, 100.0 + 59.0) && close(warned.lost_ratio, 0.0), "{warned:?}");
     assert_eq!(warned.lost, 0);
 }
 
@@ -319,7 +319,7 @@ fn the_loser_of_two_copies_is_lost_once_with_all_its_work() {
     assert!(run.copies > 0 && run.lost == run.copies, "{run:?}");
     // The second host brings both trials; whatever else slots did to the end comes to nothing.
     let worked = run.busy * 2.0 * run.makespan;
-    assert!(close(run.lost_share, 1.0 - 2000.0 / worked), "{run:?}");
+    assert!(close(run.lost_ratio, 1.0 - 2000.0 / worked), "{run:?}");
 }
 
 #[test]

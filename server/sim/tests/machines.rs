@@ -193,12 +193,12 @@ fn what_is_told_to_end_gives_back_what_it_has_trained() {
         script(all.into_iter().flatten())
     };
     let mut untold = steps(None);
-    let lost = run(&mut untold).unwrap().lost_share;
+    let lost = run(&mut untold).unwrap().lost_ratio;
     assert_eq!(untold.exited, []);
     for told in [Step::Noticed("a", 120), Step::Drained("a", 120)] {
         let mut script = steps(Some(told.clone()));
         let run = run(&mut script).unwrap();
-        assert!(run.lost_share < lost, "{told:?}: {run:?}");
+        assert!(run.lost_ratio < lost, "{told:?}: {run:?}");
         let exited = script.exited.first().unwrap();
         assert!(exited.1 == "a" && exited.0 <= UnixMillis(170_000), "{told:?}: {exited:?}");
     }

@@ -89,14 +89,14 @@ fn units_end_with_their_hosts() {
     let text = fleet("", "count = 4\npreempted = { share = 0.3, back = 60 }\n", "epochs = 20\nSET");
     let run = run(&text.replace("SET", MERGE));
     assert_eq!(run.merged, 160, "{run:?}");
-    let share = run.departures as f64 / run.granted as f64;
+    let ratio = run.departures as f64 / run.granted as f64;
     // An evaluation takes no time here: its host goes when it has ended.
-    assert!((0.2..0.4).contains(&share) && run.lost > 40, "{share} {run:?}");
+    assert!((0.2..0.4).contains(&ratio) && run.lost > 40, "{ratio} {run:?}");
     assert!((run.lost..=run.lost + run.evaluated).contains(&run.departures), "{run:?}");
     // With notice enough to end the batch, nothing is lost.
     let text = text.replace("back = 60 }", "back = 60 }\nnotice = 40").replace("SET", MERGE);
     let warned = self::run(&text);
-    assert!(warned.departures > 20 && warned.lost_share < run.lost_share / 3.0, "{warned:?}");
+    assert!(warned.departures > 20 && warned.lost_ratio < run.lost_ratio / 3.0, "{warned:?}");
 }
 
 #[test]

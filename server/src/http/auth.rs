@@ -12,7 +12,7 @@ use super::{
     guard::{caller, stop_reading},
     page,
 };
-use crate::network::{BodyShare, Sender};
+use crate::network::{BodyMemory, Sender};
 use actix_web::{
     Error, FromRequest, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _,
     body::{BoxBody, MessageBody},
@@ -70,11 +70,11 @@ pub(crate) async fn authenticate(
     };
     request.extensions_mut().insert(caller);
     // Uploads go to the disk as they come. All other bodies are read whole before they are understood.
-    let share = match request.method() {
-        &Method::POST => share(request.request(), caller),
+    let memory = match request.method() {
+        &Method::POST => memory(request.request(), caller),
         _ => None,
     };
-    body::pace(&mut request, share);
+    body::pace(&mut request, memory);
     Ok(next.call(request).await?.map_into_boxed_body())
 }
 
@@ -124,12 +124,12 @@ pub(super) fn end_reading(answer: &mut ServiceResponse<BoxBody>) {
     answer.response_mut().head_mut().set_connection_type(ConnectionType::Close);
 }
 
-/// The share of a request's body in the memory for bodies.
-fn share(request: &HttpRequest, caller: Caller) -> Option<BodyShare> {
+/// The memory of a request's body, counted among the memory for bodies.
+fn memory(request: &HttpRequest, caller: Caller) -> Option<BodyMemory> {
     let app = app(request).ok()?;
     let token = credentials(request, &app).ok()?;
     let is_user = matches!(caller, Caller::User(..));
-    Some(app.network.body_share(Sender { token, is_user }))
+    Some(app.network.body_memory(Sender { token, is_user }))
 }
 
 /// Counts a refused token. Whoever has sent too many is told to wait.

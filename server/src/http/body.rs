@@ -3,7 +3,7 @@
 //! A body has so much time to be waited for: a minute at first, and more as bytes come, but never more than a minute. So a body
 //! that was fast isn't waited for longer than any other. The time in which the server itself reads nothing doesn't count.
 
-use crate::network::BodyShare;
+use crate::network::BodyMemory;
 use actix_web::{
     HttpMessage as _,
     dev::{Payload, ServiceRequest},
@@ -30,15 +30,15 @@ const MAX_DROPPED_BYTES: usize = 256 << 10;
 /// And for so long at most.
 const MAX_DROPPING: Duration = Duration::from_secs(2);
 
-/// Has a request's body keep the pace, whoever reads it. Where it has a share of the memory for bodies, it is counted there as it
+/// Has a request's body keep the pace, whoever reads it. Where it takes of the memory for bodies, it is counted there as it
 /// comes, until it was read.
-pub(super) fn pace(request: &mut ServiceRequest, share: Option<BodyShare>) {
+pub(super) fn pace(request: &mut ServiceRequest, memory: Option<BodyMemory>) {
     if let Payload::None = request.parts_mut().1 {
         return;
     }
     let body = request.take_payload();
     let payload: Pin<Box<dyn Stream<Item = Result<Bytes, PayloadError>>>> =
-        Box::pin(PacedBody { body, patience: MAX_SILENCE, wait: None, share });
+        Box::pin(PacedBody { body, patience: MAX_SILENCE, wait: None, memory });
     request.set_payload(Payload::Stream { payload });
 }
 
@@ -68,7 +68,7 @@ struct PacedBody {
     /// While the body is waited for.
     wait: Option<Wait>,
     /// The body's part of the memory for bodies, where it is held there.
-    share: Option<BodyShare>,
+    memory: Option<BodyMemory>,
 }
 
 struct Wait {
@@ -94,7 +94,7 @@ impl Stream for PacedBody {
             if let Some(Ok(chunk)) = &next {
                 let bytes = chunk.len();
                 self.received(bytes);
-                if self.share.as_mut().is_some_and(|share| !share.take(bytes)) {
+                if self.memory.as_mut().is_some_and(|memory| !memory.take(bytes)) {
                     let why = "the bodies of requests take too much memory just now";
                     let error = io::Error::new(io::ErrorKind::QuotaExceeded, why);
                     return Poll::Ready(Some(Err(PayloadError::Io(error))));

@@ -102,15 +102,15 @@ impl BodyBudget {
         Self { pools: Mutex::new(pools), traffic }
     }
 
-    /// The share of one body, which has nothing yet.
-    pub(crate) fn share(self: &Arc<Self>, sender: Sender) -> BodyShare {
-        BodyShare { budget: Arc::clone(self), sender, small: 0, large: 0 }
+    /// The memory of one body, which has nothing yet.
+    pub(crate) fn body(self: &Arc<Self>, sender: Sender) -> BodyMemory {
+        BodyMemory { budget: Arc::clone(self), sender, small: 0, large: 0 }
     }
 }
 
 /// The bytes of one body, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct BodyShare {
+pub(crate) struct BodyMemory {
     budget: Arc<BodyBudget>,
     sender: Sender,
     /// The bytes that are counted among the small ones.
@@ -119,7 +119,7 @@ pub(crate) struct BodyShare {
     large: u64,
 }
 
-impl BodyShare {
+impl BodyMemory {
     /// Counts bytes that came; false where there is no room for them.
     pub(crate) fn take(&mut self, more: usize) -> bool {
         let more = to_u64(more);
@@ -147,7 +147,7 @@ impl BodyShare {
     }
 }
 
-impl Drop for BodyShare {
+impl Drop for BodyMemory {
     fn drop(&mut self) {
         let mut pools = self.budget.pools.lock();
         pools.small.give_back(self.sender, self.small);
@@ -170,20 +170,20 @@ mod tests {
     fn one_token_takes_a_part_of_the_memory_and_all_of_them_no_more_than_there_is() {
         let traffic = Arc::<Traffic>::default();
         let budget = Arc::new(BodyBudget::new(Arc::clone(&traffic)));
-        let mut shares = Vec::new();
+        let mut bodies = Vec::new();
         let mut taken = 0;
         for name in 0..10 {
             for _ in 0..10 {
-                let mut share = budget.share(sender(name, true));
-                taken += u64::from(share.take(PIECE));
-                shares.push(share);
+                let mut body = budget.body(sender(name, true));
+                taken += u64::from(body.take(PIECE));
+                bodies.push(body);
             }
             let most = 4 * (u64::from(name) + 1);
             assert_eq!(taken, most.min(16), "after {name}");
         }
         assert_eq!(traffic.totals().refused.bodies, 100 - 16);
         // One body's memory comes back with it, and nothing is kept of a token.
-        drop(shares);
+        drop(bodies);
         let pools = budget.pools.lock();
         for held in [&pools.small, &pools.large] {
             assert_eq!((held.all, held.machines, held.by_token.len()), (0, 0, 0));
@@ -194,11 +194,11 @@ mod tests {
     #[test]
     fn machines_leave_memory_for_users_and_for_small_bodies() {
         let budget = Arc::new(BodyBudget::new(Arc::default()));
-        let mut shares = Vec::new();
+        let mut bodies = Vec::new();
         let mut take = |name, is_user, bytes| {
-            let mut share = budget.share(sender(name, is_user));
-            let is_taken = share.take(bytes);
-            shares.push(share);
+            let mut body = budget.body(sender(name, is_user));
+            let is_taken = body.take(bytes);
+            bodies.push(body);
             is_taken
         };
         let large = (0..40).filter(|number| take(number % 10, false, PIECE)).count();
@@ -219,10 +219,10 @@ mod tests {
     #[test]
     fn a_body_that_comes_in_pieces_has_one_small_part() {
         let budget = Arc::new(BodyBudget::new(Arc::default()));
-        let mut share = budget.share(sender(1, false));
+        let mut body = budget.body(sender(1, false));
         for _ in 0..1_000 {
-            assert!(share.take(1_000));
+            assert!(body.take(1_000));
         }
-        assert_eq!((share.small, share.large), (SMALL_BODY_BYTES, 1_000_000 - SMALL_BODY_BYTES));
+        assert_eq!((body.small, body.large), (SMALL_BODY_BYTES, 1_000_000 - SMALL_BODY_BYTES));
     }
 }

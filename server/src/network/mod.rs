@@ -16,7 +16,7 @@ mod rate_limit;
 mod stream;
 
 pub(crate) use address::AddressKey;
-pub(crate) use bodies::{BodyBudget, BodyShare, Sender};
+pub(crate) use bodies::{BodyBudget, BodyMemory, Sender};
 pub(crate) use connections::{Admission, ConnectionLimits, Connections};
 pub use connections::{DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, PerAddress};
 pub use rate_limit::Rate;
@@ -124,9 +124,9 @@ impl Network {
         &self.connections
     }
 
-    /// The share of one body in the memory for bodies.
-    pub(crate) fn body_share(&self, sender: Sender) -> BodyShare {
-        self.bodies.share(sender)
+    /// The memory that one body takes of the memory for bodies.
+    pub(crate) fn body_memory(&self, sender: Sender) -> BodyMemory {
+        self.bodies.body(sender)
     }
 
     /// For whom a request comes.

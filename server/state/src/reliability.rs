@@ -1,4 +1,4 @@
-//! The share of deadlines that a host meets, with recent ones weighted most.
+//! The ratio of deadlines that a host meets, with recent ones weighted most.
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{quantity::SaturatingFrom as _, time::UnixMillis};
@@ -49,10 +49,10 @@ impl Reliability {
         Self { kept: decayed(self.kept), broken: decayed(self.broken), at: self.at.max(now) }
     }
 
-    /// The expected share of deadlines that the host meets, in thousandths, as if it had met three more (additive
+    /// The expected ratio of deadlines that the host meets, in thousandths, as if it had met three more (additive
     /// smoothing). It is 1000 for a host that missed none.
     #[must_use]
-    pub fn share(self, now: UnixMillis) -> u64 {
+    pub fn ratio(self, now: UnixMillis) -> u64 {
         let Self { kept, broken, .. } = self.at(now);
         let kept = kept + 3 * NEW_WEIGHT;
         kept * 1000 / (kept + broken)
@@ -72,18 +72,18 @@ mod tests {
     #[test]
     fn the_last_deadlines_count_most() {
         let (mut host, now) = (Reliability::default(), UnixMillis(1_000));
-        assert_eq!((host.share(now), host.is_known()), (1000, false));
+        assert_eq!((host.ratio(now), host.is_known()), (1000, false));
         host.break_one(now);
-        assert_eq!((host.share(now), host.is_known()), (750, true));
+        assert_eq!((host.ratio(now), host.is_known()), (750, true));
         for _ in 0..20 {
             host.keep(now);
         }
-        let after_good_ones = host.share(now);
+        let after_good_ones = host.ratio(now);
         assert!((980..1000).contains(&after_good_ones), "{after_good_ones}");
         for _ in 0..3 {
             host.break_one(now);
         }
-        let after_bad_ones = host.share(now);
+        let after_bad_ones = host.ratio(now);
         assert!((650..750).contains(&after_bad_ones), "{after_bad_ones}");
     }
 
@@ -91,8 +91,8 @@ mod tests {
     fn misses_of_long_ago_count_less() {
         let mut host = Reliability::default();
         host.break_one(UnixMillis(0));
-        let hours = [0, 1, 2, 4, 100].map(|hour| host.share(UnixMillis(hour * HALF_LIFE)));
+        let hours = [0, 1, 2, 4, 100].map(|hour| host.ratio(UnixMillis(hour * HALF_LIFE)));
         assert_eq!(hours, [750, 857, 923, 979, 1000]);
-        assert_eq!(host.share(UnixMillis(HALF_LIFE / 2)), 800, "and between them");
+        assert_eq!(host.ratio(UnixMillis(HALF_LIFE / 2)), 800, "and between them");
     }
 }

@@ -38,8 +38,8 @@ impl Taint {
 
     /// Thousandths of the work that was done which would be lost.
     pub fn lost_thousandths(&self) -> u32 {
-        let share = u128::from(self.lost) * 1000 / u128::from(self.done.max(1));
-        u32::try_from(share).unwrap_or(1000).min(1000)
+        let ratio = u128::from(self.lost) * 1000 / u128::from(self.done.max(1));
+        u32::try_from(ratio).unwrap_or(1000).min(1000)
     }
 }
 

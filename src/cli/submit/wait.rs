@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// so that the end of a short job is seen soon.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 const MAX_PAUSE: Duration = Duration::from_millis(500);
-const PAUSE_SHARE: u32 = 40;
+const PAUSE_RATIO: u32 = 40;
 /// How long the server may be unreachable before the wait fails.
 const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -82,7 +82,7 @@ pub(crate) async fn poll<A, T>(
             },
             Err(failure) => return Err(failure.into()),
         }
-        tokio::time::sleep((begun.elapsed() / PAUSE_SHARE).clamp(MIN_PAUSE, MAX_PAUSE)).await;
+        tokio::time::sleep((begun.elapsed() / PAUSE_RATIO).clamp(MIN_PAUSE, MAX_PAUSE)).await;
     }
 }
 

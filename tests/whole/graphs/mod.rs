@@ -94,9 +94,9 @@ fn a_search_over_a_users_cnn_replays_through_kills_and_its_model_is_used() {
     let trials = site.json(&["trials", &job]);
     let best = trials.as_array().unwrap().iter().find(|t| t["trial"] == view["best"]["trial"]);
     let last = best.unwrap()["curve"].as_array().unwrap().last().unwrap().clone();
-    let share = |name: &str| last["valid"]["named"][name].as_f64().unwrap() / 359.0;
-    assert!(share("accuracy") > 0.9, "{last}");
-    assert!(share("confident") > 0.3, "{last}");
+    let ratio = |name: &str| last["valid"]["named"][name].as_f64().unwrap() / 359.0;
+    assert!(ratio("accuracy") > 0.9, "{last}");
+    assert!(ratio("confident") > 0.3, "{last}");
     assert!(last["valid"].get("correct").is_none(), "{last}");
 
     // The same submission again is the same job: its graphs have the same digests.

@@ -114,10 +114,10 @@ impl HalfASecond {
 
 impl Budget for HalfASecond {
     fn next(&mut self) -> Option<u32> {
-        let share =
+        let ratio =
             self.begun.elapsed().as_nanos() * u128::from(WHOLE) / size::of(500_000_000, 5_000_000);
-        let share = u32::try_from(share).ok().filter(|share| *share < WHOLE)?;
+        let ratio = u32::try_from(ratio).ok().filter(|ratio| *ratio < WHOLE)?;
         self.iterations += 1;
-        Some(share)
+        Some(ratio)
     }
 }

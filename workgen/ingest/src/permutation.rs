@@ -84,9 +84,9 @@ mod tests {
         }
 
         #[test]
-        fn large_domains_stay_inside(seed: u64, rows in 1u64 << 32..1 << 62, share in 0.0f64..1.0) {
+        fn large_domains_stay_inside(seed: u64, rows in 1u64 << 32..1 << 62, ratio in 0.0f64..1.0) {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside")]
-            let index = (rows as f64 * share * 0.999) as u64;
+            let index = (rows as f64 * ratio * 0.999) as u64;
             prop_assert!(Permutation::new(seed, 0, rows).at(index).unwrap() < rows);
         }
     }

@@ -228,7 +228,7 @@ pub(crate) fn left_to_train(
     let split = |part, split: Option<&Split>| match split {
         None => None,
         Some(Split::File(_) | Split::Source(_)) => Some((part, part, rows_of(files, part))),
-        Some(Split::Share(share)) => Some((part, Part::Train, share_of(total, *share))),
+        Some(Split::Ratio(ratio)) => Some((part, Part::Train, ratio_of(total, *ratio))),
     };
     let valid = split(Part::Valid, Some(&data.valid));
     let test = split(Part::Test, data.test.as_ref());
@@ -243,16 +243,16 @@ fn rows_of(files: &[(Part, u64)], part: Part) -> u64 {
     files.iter().find(|(of, _)| *of == part).map_or(0, |(_, rows)| *rows)
 }
 
-/// A share of the rows, rounded, at least one.
-fn share_of(rows: u64, share: f64) -> u64 {
+/// A ratio of the rows, rounded, at least one.
+fn ratio_of(rows: u64, ratio: f64) -> u64 {
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a share in (0, 1) of a row count that is exact in an f64"
     )]
-    let share = (rows as f64 * share).round() as u64;
-    share.max(1)
+    let ratio = (rows as f64 * ratio).round() as u64;
+    ratio.max(1)
 }
 
 #[cfg(test)]
@@ -300,9 +300,9 @@ mod tests {
     proptest! {
         #[test]
         fn shards_are_balanced_within_one_row_and_as_planned(
-            seed: u64, rows in 20u64..2000, shards in 1u32..10, share in 0.05f64..0.4, test in 0.05f64..0.4,
+            seed: u64, rows in 20u64..2000, shards in 1u32..10, ratio in 0.05f64..0.4, test in 0.05f64..0.4,
         ) {
-            let spec = data(Split::Share(share), Some(Split::Share(test)));
+            let spec = data(Split::Ratio(ratio), Some(Split::Ratio(test)));
             let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)], &Cut::Equal(shards)) else {
                 return Ok(()); // More shards than rows; its own test.
             };
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn evaluation_data_has_at_most_as_many_shards_as_a_report_can_name() {
-        let spec = data(Split::Share(0.4), Some(Split::File("t".into())));
+        let spec = data(Split::Ratio(0.4), Some(Split::File("t".into())));
         let rows = [(Part::Train, 125_000), (Part::Test, 5_000)];
         let plan = Plan::new(1, &spec, &rows, &Cut::Equal(65_536)).unwrap();
         // 75,000 rows to train on are two to a shard.
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn more_shards_than_rows_are_refused() {
-        let spec = data(Split::Share(0.5), None);
+        let spec = data(Split::Ratio(0.5), None);
         let plan = |cut| Plan::new(1, &spec, &[(Part::Train, 10)], &cut).unwrap_err();
         for cut in [Cut::Equal(6), Cut::Rows(vec![1, 1, 1, 1, 1, 0])] {
             let error = plan(cut);
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn shards_are_of_the_sizes_that_are_said() {
-        let spec = data(Split::Share(0.2), None);
+        let spec = data(Split::Ratio(0.2), None);
         let plan = Plan::new(7, &spec, &[(Part::Train, 20)], &Cut::Rows(vec![9, 2, 5])).unwrap();
         let shards: Vec<(Part, u32)> = plan.shards().collect();
         assert_eq!(shards[..3], [9, 2, 5].map(|rows| (Part::Train, rows)));

@@ -15,7 +15,7 @@
 
 mod sizes;
 
-pub use sizes::{by_speed, shares};
+pub use sizes::{by_speed, rows_by_weight};
 
 use crate::search::Trial;
 use sojourn_model::{ModelError, optimizer_slots, validate};
@@ -34,7 +34,7 @@ const MIN_SHARDS: u64 = 4;
 /// The shortest training time of a hop. Its fixed costs are small beside this.
 const MIN_HOP_TIME: Micros = Micros::from_secs(1);
 /// A hop trains for at least its checkpoint's transfer time over this.
-const TRANSFER_SHARE: u64 = 4;
+const TRANSFER_RATIO: u64 = 4;
 /// Bytes of a shard. A shard is fetched before it is trained on, and is in memory then.
 const MAX_SHARD_BYTES: u64 = 256 << 20;
 /// Shards that the smallest cache must hold.
@@ -199,7 +199,7 @@ pub fn shard_count(load: &Load, hosts: &[ShardHost]) -> ShardCount {
     let epoch = epoch_time(load, &hosts);
     let mut choice = wanted(load, slots);
     // A later line overrides those above it.
-    let least = MIN_HOP_TIME + transfer_time(load, &hosts) / TRANSFER_SHARE;
+    let least = MIN_HOP_TIME + transfer_time(load, &hosts) / TRANSFER_RATIO;
     choice.no_more(epoch.0 / least.0, Reason::Hops);
     choice.no_fewer(MIN_SHARDS, Reason::Fewest);
     choice.no_fewer(load.bytes.div_ceil(MAX_SHARD_BYTES), Reason::Size);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_train_for_a_share_of_their_transfer_time() {
+    fn hops_train_for_a_ratio_of_their_transfer_time() {
         // 50 s an epoch, and 4 s both ways.
         assert_eq!(of(IMAGES, &hosts(32, 1)), (25, Reason::Hops));
         let heavy = Load { checkpoint: 100 * GB, flops: 1_000, ..IMAGES };

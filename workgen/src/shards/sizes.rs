@@ -3,26 +3,26 @@
 use super::ShardHost;
 use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64, to_usize};
 
-/// Rows in proportion to weights, rounded to whole numbers, in order. Each share has at least one row where there are
-/// enough; where no weight is above 0 the shares are equal.
+/// Rows in proportion to weights, rounded to whole numbers, in order. Each weight has at least one row where there are
+/// enough; where no weight is above 0 all have equally many.
 #[must_use]
-pub fn shares(rows: u64, weights: &[u64]) -> Vec<u64> {
+pub fn rows_by_weight(rows: u64, weights: &[u64]) -> Vec<u64> {
     let count = to_u64(weights.len());
     let all: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let spare = rows.saturating_sub(count);
     let (mut sum, mut before) = (0u128, 0);
-    let mut share = |weight: u64, of: u128| {
+    let mut part = |weight: u64, of: u128| {
         sum += u128::from(weight);
         let of = of.max(1);
         let until = (u128::from(spare).saturating_mul(sum) + of / 2) / of;
         let until = u64::saturating_from(until).min(spare);
-        let share = until - before + 1;
+        let part = until - before + 1;
         before = until;
-        share
+        part
     };
     match all {
-        0 => weights.iter().map(|_| share(1, u128::from(count))).collect(),
-        all => weights.iter().map(|weight| share(*weight, all)).collect(),
+        0 => weights.iter().map(|_| part(1, u128::from(count))).collect(),
+        all => weights.iter().map(|weight| part(*weight, all)).collect(),
     }
 }
 
@@ -44,7 +44,7 @@ pub fn by_speed(rows: u64, shards: u32, hosts: &[ShardHost]) -> Option<Vec<u64>>
         let own = shards / count + u32::from(rank < shards % count);
         weights.extend((0..own).map(|_| speed / u64::from(own.max(1))));
     }
-    Some(shares(rows, &weights))
+    Some(rows_by_weight(rows, &weights))
 }
 
 #[cfg(test)]
@@ -65,6 +65,6 @@ mod tests {
         assert_eq!(by_speed(5, 6, &all), None, "too few rows");
         assert_eq!(by_speed(100, 2, &[host(10), host(10)]), None);
         assert_eq!(by_speed(100, 2, &[host(0), host(0)]), None);
-        assert_eq!(shares(10, &[0, 0, 0]), [3, 4, 3]);
+        assert_eq!(rows_by_weight(10, &[0, 0, 0]), [3, 4, 3]);
     }
 }

@@ -282,8 +282,8 @@ fn by_hour(values: &serde_json::Map<String, Value>) -> String {
         Err(_) => format!("\"{text}\""),
     };
     let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), quote);
-    let hours = hours.into_iter().map(|(hours, share)| format!("\"{hours}\" = {}", value(share)));
-    let other = other.into_iter().map(|(key, share)| format!("{key} = {}", value(share)));
+    let hours = hours.into_iter().map(|(hours, ratio)| format!("\"{hours}\" = {}", value(ratio)));
+    let other = other.into_iter().map(|(key, ratio)| format!("{key} = {}", value(ratio)));
     format!("{{ {} }}", hours.chain(other).collect::<Vec<_>>().join(", "))
 }
 

@@ -40,17 +40,17 @@ impl Ready {
         let gpu = self.gpus.of_slot(number)?;
         let sharing = (0..slots).filter(|other| self.gpus.of_slot(*other) == Some(gpu)).count();
         let sharing = u32::saturating_from(sharing);
-        let share = gpu.memory.zip(lent).map(|(total, lent)| lent.of_slot(total, sharing));
-        let memory = gpu.memory.map(|total| match share {
-            Some(share) => share.bytes(total),
+        let ratio = gpu.memory.zip(lent).map(|(total, lent)| lent.of_slot(total, sharing));
+        let memory = gpu.memory.map(|total| match ratio {
+            Some(ratio) => ratio.bytes(total),
             None => total / u64::from(sharing.max(1)),
         });
         let device = RunnerDevice { name: gpu.name.clone(), memory };
         // A trainer that was tried has no limit yet.
-        let tried = self.tried.remove(&gpu.uuid).filter(|_| share.is_none());
+        let tried = self.tried.remove(&gpu.uuid).filter(|_| ratio.is_none());
         let slot = tried.unwrap_or_else(|| {
             let device = self.gpus.device(gpu);
-            Slot::new(SlotConfig { device, gpu_memory: share, ..base.clone() })
+            Slot::new(SlotConfig { device, gpu_memory: ratio, ..base.clone() })
         });
         Some((slot, device))
     }

@@ -163,11 +163,11 @@ fn prices(offers: &Offers, settings: &Settings, shown: usize) -> String {
     table.set_header(["TYPE", "ZONE", "VCPUS", "MEMORY", "SLOTS", "SPOT", "ON DEMAND", "SHARE"]);
     for (pool, quote) in pools.iter().take(shown) {
         let Some(kind) = offers.types.get(&pool.instance_type) else { continue };
-        let share = quote.spot.and_then(|spot| {
+        let ratio = quote.spot.and_then(|spot| {
             spot.0
                 .saturating_mul(100)
                 .checked_div(quote.on_demand.0)
-                .map(|share| format!("{share} %"))
+                .map(|ratio| format!("{ratio} %"))
         });
         table.add_row([
             pool.instance_type.clone(),
@@ -177,7 +177,7 @@ fn prices(offers: &Offers, settings: &Settings, shown: usize) -> String {
             settings.types.slots(kind).to_string(),
             quote.spot.map_or_else(|| "-".to_owned(), |spot| spot.to_string()),
             quote.on_demand.to_string(),
-            share.unwrap_or_else(|| "-".to_owned()),
+            ratio.unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     for column in 2..=7 {

@@ -35,8 +35,8 @@ fn walk_path(
     let jumps = -libm::expm1(-walk.jumps.max(0.0) * hours);
     let mut away = walk.deviation * normal(chance);
     let price = |away: f64| {
-        let share = (walk.mean * libm::exp(away)).clamp(walk.least, walk.most.max(walk.least));
-        MicroUsd(whole(float(on_demand.0) * share).max(1))
+        let ratio = (walk.mean * libm::exp(away)).clamp(walk.least, walk.most.max(walk.least));
+        MicroUsd(whole(float(on_demand.0) * ratio).max(1))
     };
     let path = (0..steps).map(|_| {
         let now = price(away);

@@ -150,11 +150,11 @@ impl PoolPath {
         let prices = walk::path(&config.prices, config.on_demand, steps, step, &mut chance);
         let short = shortages(config, steps, step, &[seed, number]);
         let of_all = float(steps.max(1));
-        let share = short.iter().map(|short| f64::from(u8::from(*short))).sum::<f64>() / of_all;
+        let ratio = short.iter().map(|short| f64::from(u8::from(*short))).sum::<f64>() / of_all;
         let InterruptionConfig { per_hour, in_shortage, .. } = config.interruptions;
         // So that this share of many machines is gone after an hour.
         let mean = -libm::log1p(-per_hour.clamp(0.0, 0.999));
-        let usual = mean / (1.0 + (in_shortage - 1.0) * share) * float(step.0) / HOUR;
+        let usual = mean / (1.0 + (in_shortage - 1.0) * ratio) * float(step.0) / HOUR;
         let mut sum = 0.0;
         let hazard = std::iter::once(0.0).chain(short.iter().map(|short| {
             sum += if *short { usual * in_shortage } else { usual };
@@ -211,7 +211,7 @@ mod tests {
     use crate::tests::{pool, world_config};
 
     #[test]
-    fn the_same_share_of_machines_is_gone_after_an_hour_whenever_capacity_is_short() {
+    fn the_same_ratio_of_machines_is_gone_after_an_hour_whenever_capacity_is_short() {
         for (shortages, in_shortage) in [(0.0, 1.0), (0.05, 10.0)] {
             let mut config = world_config(Millis::from_secs(40 * 86_400));
             config.pools[0].interruptions.per_hour = 0.1;
@@ -224,8 +224,8 @@ mod tests {
                 let taken = world.fate(&pool(0), *n, launched).taken_at;
                 taken.is_some_and(|at| at <= launched + hour)
             });
-            let share = float(to_u64(gone.count())) / 8000.0;
-            assert!((0.085..0.115).contains(&share), "{share}");
+            let ratio = float(to_u64(gone.count())) / 8000.0;
+            assert!((0.085..0.115).contains(&ratio), "{ratio}");
         }
     }
 

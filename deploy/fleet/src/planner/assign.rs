@@ -23,18 +23,18 @@ pub(super) struct Ask {
 
 /// So many slots of a machine for an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct AskSlots {
     /// The ask, by its place.
     pub(super) ask: usize,
     pub(super) slots: u32,
 }
 
-/// The shares of each machine, and the slots of each ask that have none.
+/// The slots of each machine by ask, and the slots of each ask that have none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Assignment {
-    pub(super) machines: Vec<Vec<Share>>,
+    pub(super) machines: Vec<Vec<AskSlots>>,
     pub(super) unmet: Vec<u32>,
-    /// Machines with a share of each job.
+    /// Machines with slots for each job.
     pub(super) hosts: Vec<u32>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn assign(supply: &[Supply], asks: &[Ask], hosts: &[Option<u32>]) -> 
         let most = hosts.get(ask.job).copied().flatten().unwrap_or(u32::MAX);
         let Some(count) = result.hosts.get_mut(ask.job) else { continue };
         let machines = supply.iter().zip(&mut free).zip(&mut result.machines).enumerate();
-        for (index, ((machine, free), shares)) in machines {
+        for (index, ((machine, free), served)) in machines {
             let fits = machine.memory == 0 || machine.memory >= ask.memory;
             let slots = (*free).min(*unmet);
             let is_new = !serves.contains(&(index, ask.job));
@@ -68,7 +68,7 @@ pub(super) fn assign(supply: &[Supply], asks: &[Ask], hosts: &[Option<u32>]) -> 
             }
             *free -= slots;
             *unmet -= slots;
-            shares.push(Share { ask: place, slots });
+            served.push(AskSlots { ask: place, slots });
         }
     }
     result
@@ -87,8 +87,8 @@ mod tests {
         let supply = [Supply { slots: 1, memory: 8 }, Supply { slots: 2, memory: 2 }];
         let found = assign(&supply, &asks(&[(0, 1, 3), (0, 8, 1)]), &[None]);
         assert_eq!(found.unmet, [1, 0]);
-        assert_eq!(found.machines[0], [Share { ask: 1, slots: 1 }]);
-        assert_eq!(found.machines[1], [Share { ask: 0, slots: 2 }]);
+        assert_eq!(found.machines[0], [AskSlots { ask: 1, slots: 1 }]);
+        assert_eq!(found.machines[1], [AskSlots { ask: 0, slots: 2 }]);
         assert_eq!(found.hosts, [2]);
     }
 
@@ -98,7 +98,7 @@ mod tests {
         let found = assign(&supply, &asks(&[(0, 1, 9), (1, 1, 1)]), &[Some(2), None]);
         assert_eq!(found.unmet, [5, 0]);
         assert_eq!((found.hosts[0], found.hosts[1]), (2, 1));
-        assert_eq!(found.machines[2], [Share { ask: 1, slots: 1 }]);
+        assert_eq!(found.machines[2], [AskSlots { ask: 1, slots: 1 }]);
         assert_eq!(found.machines[3], []);
     }
 }

@@ -97,14 +97,14 @@ impl BestCosts {
         let mut costs: Vec<f64> = samples.iter().map(|(_, cost)| *cost).collect();
         costs.sort_by(f64::total_cmp);
         // The share grows with the limit.
-        let place = costs.partition_point(|limit| share_of_time(&samples, *limit, rate) < needed);
+        let place = costs.partition_point(|limit| ratio_of_time(&samples, *limit, rate) < needed);
         costs.get(place).or(costs.last()).copied()
     }
 }
 
 /// For what share of the time of these hours and costs a machine would have been there for somebody who buys one whenever he
 /// has none and it costs at most so much.
-fn share_of_time(samples: &[(f64, f64)], limit: f64, rate: f64) -> f64 {
+fn ratio_of_time(samples: &[(f64, f64)], limit: f64, rate: f64) -> f64 {
     let (mut there, mut worked, mut all) = (0.0, 0.0, 0.0);
     for (hours, cost) in samples {
         let buys = *cost <= limit && cost.is_finite();

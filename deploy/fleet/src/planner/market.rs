@@ -142,11 +142,11 @@ pub(super) fn saving(
 ) -> Option<MicroUsd> {
     let times = &situation.settings.times;
     let hours = |millis: u64| float(millis) / 3_600_000.0;
-    let share = 1.0 - new.cost / row_cost;
-    if !share.is_finite() || share < WORTH_REPLACING {
+    let ratio = 1.0 - new.cost / row_cost;
+    if !ratio.is_finite() || ratio < WORTH_REPLACING {
         return None;
     }
-    let hourly = worth::price(price) * share;
+    let hourly = worth::price(price) * ratio;
     // It is saved until the work is done or the new machine is taken back.
     let rate = situation.memory.experience.overall(situation.settings.interruptions);
     let saved = hourly / (rate + 1.0 / hours(want.time.0).max(0.01));

@@ -416,7 +416,7 @@ impl Buyer<'_, '_> {
     fn replacements(&mut self, fleet: &Fleet<'_>, wants: &[SlotDemand<'_>]) {
         let markets = &self.situation.settings.markets;
         let count = |machines: usize| u32::try_from(machines).unwrap_or(u32::MAX);
-        let share = mul_div(
+        let replaceable = mul_div(
             u64::from(count(fleet.machines.len())),
             u64::from(markets.replace_percent),
             100,
@@ -427,7 +427,7 @@ impl Buyer<'_, '_> {
             .filter_map(|machine| machine.known.replaces.as_ref())
             .chain(fleet.coming.iter().filter_map(|coming| coming.replaces.as_ref()))
             .collect();
-        let most = u32::try_from(share).unwrap_or(u32::MAX);
+        let most = u32::try_from(replaceable).unwrap_or(u32::MAX);
         let most = if markets.replace_percent == 0 { 0 } else { most.max(1) };
         let mut left = most.saturating_sub(count(under_way.len())).min(MAX_REPLACED);
         let mut spare = fleet.on_demand().saturating_sub(markets.floor);

@@ -66,12 +66,12 @@ pub(super) fn shrink(
         }
         jobs = job_budgets(situation, fleet, wants, &staying, &assigned);
     }
-    for (index, shares) in staying.iter().zip(&assigned.machines) {
+    for (index, served) in staying.iter().zip(&assigned.machines) {
         let Some(machine) = fleet.machines.get(*index) else { continue };
         let reason = if unpaid.contains(index) {
             Some(EndReason::Money { limit: Limit::Job })
         } else {
-            reason_to_end(situation, machine, shares.is_empty(), wants, memory)
+            reason_to_end(situation, machine, served.is_empty(), wants, memory)
         };
         if let Some(reason) = reason {
             reasons.insert(*index, reason);
@@ -307,13 +307,13 @@ fn job_budgets(
             rate: MicroUsd(0),
         })
         .collect();
-    for (index, shares) in staying.iter().zip(&assigned.machines) {
+    for (index, served) in staying.iter().zip(&assigned.machines) {
         let Some(machine) = fleet.machines.get(*index) else { continue };
-        let all: u32 = shares.iter().map(|share| share.slots).sum();
-        for share in shares {
-            let job = wants.get(share.ask).and_then(|want| budgets.get_mut(want.at));
+        let all: u32 = served.iter().map(|served_ask| served_ask.slots).sum();
+        for served_ask in served {
+            let job = wants.get(served_ask.ask).and_then(|want| budgets.get_mut(want.at));
             let Some(budget) = job else { continue };
-            let part = mul_div(machine.price.0, u64::from(share.slots), u64::from(all.max(1)));
+            let part = mul_div(machine.price.0, u64::from(served_ask.slots), u64::from(all.max(1)));
             budget.rate += MicroUsd(part);
             // Until a machine's first unit, the server charges its cost to no job, so the cost since its launch is added here.
             let since =
@@ -355,14 +355,16 @@ fn caps(
     let times = &situation.settings.times;
     let mut caps = hosts.to_vec();
     for (place, (cap, budget)) in caps.iter_mut().zip(budgets).enumerate() {
-        let serves = |shares: &[super::assign::Share]| {
-            shares.iter().any(|share| wants.get(share.ask).is_some_and(|want| want.at == place))
+        let serves = |served: &[super::assign::AskSlots]| {
+            served
+                .iter()
+                .any(|served_ask| wants.get(served_ask.ask).is_some_and(|want| want.at == place))
         };
         let job = situation.demand.jobs.get(place).map(|job| job.job);
         let coming = fleet.coming.iter().filter(|coming| Some(coming.job) == job);
         let coming: Vec<MicroUsd> = coming.map(|coming| coming.price).collect();
         let serving = staying.iter().zip(&assigned.machines);
-        let serving = serving.filter(|(_, shares)| serves(shares));
+        let serving = serving.filter(|(_, served)| serves(served));
         let serving = serving.filter_map(|(index, _)| fleet.machines.get(*index));
         let prices: Vec<MicroUsd> =
             coming.iter().copied().chain(serving.map(|machine| machine.price)).collect();

@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long)]
     pub seed: Option<u64>,
     /// This rate of interruptions alone: the share of spot machines that are gone after an hour.
-    #[arg(long, value_parser = share)]
+    #[arg(long, value_parser = ratio)]
     pub rate: Option<f64>,
     /// The outcomes as JSON, each seed by itself.
     #[arg(long)]
@@ -37,11 +37,11 @@ pub struct Args {
     pub quick: bool,
 }
 
-/// A share of machines: from 0 to less than 1.
-fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|_| "a number is wanted".to_owned())?;
-    if (0.0..1.0).contains(&share) {
-        return Ok(share);
+/// A ratio of machines: from 0 to less than 1.
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio: f64 = text.parse().map_err(|_| "a number is wanted".to_owned())?;
+    if (0.0..1.0).contains(&ratio) {
+        return Ok(ratio);
     }
     Err("a share from 0 to less than 1 is wanted".to_owned())
 }
@@ -118,15 +118,15 @@ fn world(
     let allowed = on_demand.makespan * file.others.makespan;
     let mut outcomes = vec![autoscaler, on_demand];
     if !quick {
-        let slots = |share: f64| {
-            let slots = super::number::whole(share * setting.trials_float());
+        let slots = |ratio: f64| {
+            let slots = super::number::whole(ratio * setting.trials_float());
             u32::try_from(slots).unwrap_or(u32::MAX).max(1)
         };
-        for (merges, shares, way) in
+        for (merges, ratios, way) in
             [(false, &file.others.fixed, Way::FixedSpot), (true, &file.others.merging, Way::VcAsgd)]
         {
-            let tried = shares.iter().map(|share| {
-                outcome::fixed(&setting, merges, slots(*share), &mut progress(way)).map_err(of)
+            let tried = ratios.iter().map(|ratio| {
+                outcome::fixed(&setting, merges, slots(*ratio), &mut progress(way)).map_err(of)
             });
             outcomes.extend(best(tried.collect::<Result<_, _>>()?, allowed));
         }

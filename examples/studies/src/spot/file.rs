@@ -204,7 +204,7 @@ pub fn read(text: &str) -> Result<SimFile, String> {
 
 impl SimFile {
     fn check(&self) -> Result<(), String> {
-        let share = |name: &str, value: f64| match (0.0..=1.0).contains(&value) {
+        let ratio = |name: &str, value: f64| match (0.0..=1.0).contains(&value) {
             true => Ok(()),
             false => Err(format!("`{name}` is {value}: from 0 to 1 is wanted")),
         };
@@ -212,9 +212,9 @@ impl SimFile {
             return Err("at least one of `rates`, of `seeds` and of `types` is wanted".into());
         }
         for rate in &self.rates {
-            share("rates", *rate)?;
+            ratio("rates", *rate)?;
         }
-        share("market.interruptions.noticed", self.market.interruptions.noticed)?;
+        ratio("market.interruptions.noticed", self.market.interruptions.noticed)?;
         let price = &self.market.price;
         if price.spread < 0.0 || price.deviation < 0.0 || price.least > price.most {
             return Err(

@@ -75,7 +75,8 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hours_by_type: BTreeMap<String, f64>,
     /// The share of the list price of the same hours that was paid.
-    pub price_share: f64,
+    #[serde(rename = "price_share")]
+    pub price_ratio: f64,
     /// The share of training that came to nothing.
     pub lost: f64,
     /// The size that was chosen, where there was a choice.
@@ -94,7 +95,7 @@ fn nothing(way: Way) -> Outcome {
         on_demand: 0,
         machine_hours: 0.0,
         hours_by_type: BTreeMap::new(),
-        price_share: 0.0,
+        price_ratio: 0.0,
         lost: 0.0,
         slots: None,
     }
@@ -124,7 +125,7 @@ impl Outcome {
             on_demand: to_u64(on_demand),
             machine_hours: hours,
             hours_by_type,
-            price_share: if list > 0.0 { dollars / list } else { 0.0 },
+            price_ratio: if list > 0.0 { dollars / list } else { 0.0 },
             lost,
             ..nothing(way)
         }
@@ -161,7 +162,7 @@ pub(super) fn bought(
     if ledger != Some(billed) {
         return Err(format!("the server's ledger says {ledger:?}, and the cloud's bill {billed}"));
     }
-    Ok(Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_share))
+    Ok(Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_ratio))
 }
 
 /// A fixed fleet of so many slots.
@@ -179,7 +180,7 @@ pub(super) fn fixed(
     let result = run(setting, merges, &mut fleet, watch)?;
     let way = if merges { Way::VcAsgd } else { Way::FixedSpot };
     let cloud = &*fleet.ground.lock();
-    let outcome = Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_share);
+    let outcome = Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_ratio);
     Ok(Outcome { slots: Some(slots), ..outcome })
 }
 

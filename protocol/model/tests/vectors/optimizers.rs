@@ -109,7 +109,7 @@ fn adam(
     second: &mut [f32],
 ) {
     let Optimizer { name, beta1, beta2, eps, weight_decay, .. } = *optimizer;
-    let lerp = |from: f32, to: f32, share: f64| from + single(share) * (to - from);
+    let lerp = |from: f32, to: f32, ratio: f64| from + single(ratio) * (to - from);
     let correction1 = 1.0 - libm::pow(beta1, f64::from(count));
     let correction2 = 1.0 - libm::pow(beta2, f64::from(count));
     let scale = -correction1 / (lr * libm::sqrt(correction2));

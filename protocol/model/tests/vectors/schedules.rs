@@ -40,8 +40,8 @@ fn factor(schedule: &Schedule, step: u32) -> f64 {
         ScheduleName::Step => libm::pow(gamma, f64::from(after / every)),
         ScheduleName::Cosine => {
             let length = u32::try_from(TOTAL).unwrap() - warmup;
-            let share = f64::from(after.min(length)) / f64::from(length);
-            let wave = (1.0 + libm::cos(std::f64::consts::PI * share)) / 2.0;
+            let ratio = f64::from(after.min(length)) / f64::from(length);
+            let wave = (1.0 + libm::cos(std::f64::consts::PI * ratio)) / 2.0;
             floor + (1.0 - floor) * wave
         }
     }

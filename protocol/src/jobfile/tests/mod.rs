@@ -14,8 +14,8 @@ use super::parse;
 use crate::spec::{
     AugmentSpace, CategoriesSpec, Channels, ClassWeights, CnnSpace, Coding, Columns, DecayScope,
     Dimension, Goal, Loss, Metric, Missing, MlpSpace, ModelSpace, OptimizerName, OrderChoice, Pool,
-    Precision, Replicas, ResnetSpace, Sampling, Scale, ScaleLabel, ScheduleName, SearchMethod,
-    Separator, Share, SourceSpec, Split,
+    Precision, Ratio, Replicas, ResnetSpace, Sampling, Scale, ScaleLabel, ScheduleName,
+    SearchMethod, Separator, SourceSpec, Split,
     dimension::{Range, Spread},
 };
 
@@ -88,7 +88,7 @@ fn a_small_file_gets_the_defaults() {
     let job = parse(SMALL).unwrap();
     assert_eq!((job.name.as_str(), job.seed), ("small", 0));
     assert_eq!(job.data.scale, Scale::None);
-    assert_eq!(job.data.valid, Split::Share(0.2));
+    assert_eq!(job.data.valid, Split::Ratio(0.2));
     assert_eq!((job.data.test, job.data.shards, job.data.shape), (None, None, None));
     assert_eq!(job.training.batch_size, Dimension::Fixed(32));
     assert_eq!(job.training.loss, Loss::CrossEntropy);
@@ -108,7 +108,7 @@ fn every_key_is_read() {
     assert_eq!(job.data.shape, Some(vec![1, 8, 8]));
     assert_eq!(job.data.scale, Scale::Constant(0.0625));
     assert_eq!(job.data.valid, Split::File("valid.csv".into()));
-    assert_eq!((job.data.test, job.data.shards), (Some(Split::Share(0.1)), Some(8)));
+    assert_eq!((job.data.test, job.data.shards), (Some(Split::Ratio(0.1)), Some(8)));
     assert_eq!(
         job.models,
         [

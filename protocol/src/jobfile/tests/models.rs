@@ -32,7 +32,7 @@ dropout = 0.25",
     };
     let resnet = ResnetSpace { depth: Dimension::Choice(vec![11, 20]), width: 16.into() };
     let mlp =
-        MlpSpace { hidden: vec![].into(), batch_norm: true.into(), dropout: Share(0.25).into() };
+        MlpSpace { hidden: vec![].into(), batch_norm: true.into(), dropout: Ratio(0.25).into() };
     assert_eq!(
         parse(&text).unwrap().models[1..],
         [ModelSpace::Cnn(cnn), ModelSpace::Resnet(resnet), ModelSpace::Mlp(mlp)]

@@ -25,8 +25,8 @@ struct Balance {
 
 impl Balance {
     /// Are there fewer trials than such a share of the slots, in thousandths?
-    fn is_below(&self, share: u32) -> bool {
-        u128::from(self.trials) * 1000 < u128::from(self.slots) * u128::from(share)
+    fn is_below(&self, ratio: u32) -> bool {
+        u128::from(self.trials) * 1000 < u128::from(self.slots) * u128::from(ratio)
     }
 }
 
@@ -128,8 +128,8 @@ impl MergeModeHandler<'_> {
         if placement.order != OrderChoice::Auto || !placement.may_merge() || !job.is_open() {
             return Vec::new();
         }
-        let share = job.spec.placement.merge_below;
-        let none_begins = balance.idle == 0 || !balance.is_below(share);
+        let ratio = job.spec.placement.merge_below;
+        let none_begins = balance.idle == 0 || !balance.is_below(ratio);
         if none_begins && !remaining.any_merges() {
             // Each trial has the right mode. This is asked whenever a host comes or goes, and there may be many trials.
             return Vec::new();
@@ -143,10 +143,10 @@ impl MergeModeHandler<'_> {
         let limit = job.spec.placement.merge_in_flight.map_or(shards, u64::from);
         let more = shards.min(limit).saturating_sub(1);
         let merges = trials.iter().map(|trial| {
-            let share = if trial.merging.is_some() { share + share / 2 } else { share };
+            let ratio = if trial.merging.is_some() { ratio + ratio / 2 } else { ratio };
             let merges = balance.idle > 0
                 && more > 0
-                && balance.is_below(share)
+                && balance.is_below(ratio)
                 && trial.merge_fault().is_none();
             if merges {
                 balance.idle = balance.idle.saturating_sub(more);

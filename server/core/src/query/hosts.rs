@@ -106,7 +106,7 @@ impl Views<'_> {
             leases: leases.map(|lease| self.held_view(lease)).collect(),
             used: host.used,
             expired: host.expired,
-            reliability: host.reliability.is_known().then(|| host.reliability.share(self.now)),
+            reliability: host.reliability.is_known().then(|| host.reliability.ratio(self.now)),
             confirmed: host.trust.confirmed,
             confirmed_in_row: host.trust.in_row,
             refuted: host.trust.refuted,

@@ -171,10 +171,10 @@ fn a_machine_is_paid_by_those_whose_units_it_held_and_the_sum_is_the_bill() {
     let now = costs(&mut bench);
     let job = of_job(&now);
     assert_eq!((now.cost, now.unused), (job.cost, MicroUsd(0)));
-    let shares: Vec<u64> = job.trials.iter().map(|trial| trial.cost.0).collect();
-    assert_eq!(shares.iter().sum::<u64>(), now.cost.0);
-    assert_eq!(shares.len(), 2, "each trial held one unit");
-    assert!(shares[0].abs_diff(now.cost.0 / 3) <= 1, "3 of 9 seconds: {shares:?}");
+    let parts: Vec<u64> = job.trials.iter().map(|trial| trial.cost.0).collect();
+    assert_eq!(parts.iter().sum::<u64>(), now.cost.0);
+    assert_eq!(parts.len(), 2, "each trial held one unit");
+    assert!(parts[0].abs_diff(now.cost.0 / 3) <= 1, "3 of 9 seconds: {parts:?}");
     bench.finish(host, &second);
     let end = bench.now;
     report(&mut bench, &[ended(&bought, end)]).unwrap();

@@ -36,8 +36,8 @@ fn what_a_host_did_last_counts_most() {
         let lease = bench.lease(OTHER);
         bench.finish(OTHER, &lease);
     }
-    let share = reliability(&mut bench, OTHER).unwrap();
-    assert!((850..900).contains(&share), "{share}");
+    let ratio = reliability(&mut bench, OTHER).unwrap();
+    assert!((850..900).contains(&ratio), "{ratio}");
     assert_eq!(reliability(&mut bench, HOST), None, "it has had nothing");
 }
 

@@ -184,7 +184,7 @@ fn a_part_is_taken_unless_the_other_host_is_further() {
 }
 
 #[test]
-fn no_more_than_the_share_is_done_twice() {
+fn no_more_than_the_ratio_is_done_twice() {
     // A hop of 3 batches of 10 in all.
     for (percent, copied) in [(0, false), (20, false), (30, true)] {
         let (mut bench, lease) = bench_of(percent, "");

@@ -246,7 +246,7 @@ fn trust_is_earned_by_ten_confirmed_results_and_lost_by_one() {
 }
 
 #[test]
-fn a_share_of_results_is_checked_and_what_is_checked_survives_a_restart() {
+fn a_ratio_of_results_is_checked_and_what_is_checked_survives_a_restart() {
     let mut bench = bench(500, 3, 4);
     let mut checked = 0;
     for n in 0..200 {

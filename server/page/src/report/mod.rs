@@ -56,7 +56,8 @@ pub struct Efficiency {
     /// The best value that the job could have reached.
     pub limit: String,
     /// The share of the limit that was reached, where both are known: 1 is the limit.
-    pub share: Option<f64>,
+    #[serde(rename = "share")]
+    pub ratio: Option<f64>,
     /// How both are counted.
     pub how: String,
 }
@@ -123,12 +124,12 @@ fn efficiencies(all: &[Efficiency]) -> Markup {
                     tr { @for head in ["Efficiency", "This job", "Limit", "Of the limit", "How it is counted"] { th scope="col" { (head) } } }
                 }
                 tbody {
-                    @for Efficiency { name, took, limit, share, how } in all {
+                    @for Efficiency { name, took, limit, ratio, how } in all {
                         tr {
                             th scope="row" { (name) }
                             td { (took) }
                             td { (limit) }
-                            td.number { (share.map_or_else(|| "–".to_owned(), percent)) }
+                            td.number { (ratio.map_or_else(|| "–".to_owned(), percent)) }
                             td.hint { (how) }
                         }
                     }
@@ -138,8 +139,8 @@ fn efficiencies(all: &[Efficiency]) -> Markup {
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+fn percent(ratio: f64) -> String {
+    format!("{:.0} %", ratio * 100.0)
 }
 
 fn replays(report: &Report<'_>) -> Markup {

@@ -7,7 +7,7 @@ use sojourn_state::State;
 
 /// The part that counts of the reliability of a host whose results were refuted, in thousandths. Such a host is given units
 /// when no other host could do them about as soon.
-const DISTRUSTED_SHARE: u64 = 10;
+const DISTRUSTED_RATIO: u64 = 10;
 
 /// How long things take. It reads, and changes nothing.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ impl<'a> Cost<'a> {
     /// has lost trust, however fast it seems.
     pub fn reliability(&self, host: HostId) -> u64 {
         let Some(host) = self.state.hosts.get(&host) else { return 1000 };
-        let share = host.reliability.share(self.now);
-        if self.state.has_lost_trust(host.id) { share * DISTRUSTED_SHARE / 1000 } else { share }
+        let ratio = host.reliability.ratio(self.now);
+        if self.state.has_lost_trust(host.id) { ratio * DISTRUSTED_RATIO / 1000 } else { ratio }
     }
 }

@@ -361,7 +361,7 @@ pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec 
             channels: Channels::First,
             scale: Scale::None,
             scale_label: ScaleLabel::None,
-            valid: Split::Share(0.2),
+            valid: Split::Ratio(0.2),
             test: None,
             shards: Some(shards),
             shard_sizes: None,

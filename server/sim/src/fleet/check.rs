@@ -213,14 +213,14 @@ fn presence(table: &Table, group: &HostGroup) -> Result<(), Fault> {
     }
     if let Some(spot) = group.spot {
         let loss = spot.losses_per_hour;
-        let is_share = (0.0..1.0).contains(&loss);
+        let is_ratio = (0.0..1.0).contains(&loss);
         let said = format!("is {}: a share from 0 to below 1 is wanted", shown(loss));
-        table.want(is_share, "spot.losses_per_hour", &said)?;
+        table.want(is_ratio, "spot.losses_per_hour", &said)?;
     }
     if let Some(preempted) = group.preempted {
-        let is_share = (0.0..=MAX_PREEMPTED).contains(&preempted.share);
-        let said = format!("is {}: a share from 0 to 0.9 is wanted", shown(preempted.share));
-        table.want(is_share, "preempted.share", &said)?;
+        let is_ratio = (0.0..=MAX_PREEMPTED).contains(&preempted.ratio);
+        let said = format!("is {}: a share from 0 to 0.9 is wanted", shown(preempted.ratio));
+        table.want(is_ratio, "preempted.share", &said)?;
     }
     if let Some(exponential) = group.exponential {
         let times = exponential.up.0.min(exponential.down.0) >= 1_000_000;

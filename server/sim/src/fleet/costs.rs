@@ -155,7 +155,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             channels: Channels::First,
             scale: Scale::None,
             scale_label: ScaleLabel::None,
-            valid: Split::Share(0.1),
+            valid: Split::Ratio(0.1),
             test: None,
             shards: None,
             shard_sizes: None,

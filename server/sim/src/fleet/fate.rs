@@ -62,7 +62,7 @@ impl Training {
         let trial = to_usize(lease.unit.trial().0);
         let config = &lease.unit.context().config;
         let flops = plan.jobs.get(job).map_or(0.0, |job| job.flops_of(trial, config));
-        let (rows, batches, share) = match &lease.unit {
+        let (rows, batches, ratio) = match &lease.unit {
             Unit::Train(hop) => {
                 let batches = hop.to_train();
                 (rows(hop, batches), batches, 1.0)
@@ -72,18 +72,18 @@ impl Training {
         };
         let group = plan.kinds.get(kind).and_then(|kind| plan.groups.get(kind.group));
         let chance = |what: &str| seeds::stream(what, &[plan.seed, lease.id.0]);
-        let mut micros = plan.micros(kind, job, trial, flops * share * float(rows));
+        let mut micros = plan.micros(kind, job, trial, flops * ratio * float(rows));
         micros *= group.map_or(1.0, |group| slowdown(lease, group));
         if let Some(group) = group.filter(|group| group.noise > 0.0) {
             micros *= lognormal(&mut chance("sim-noise"), group.noise);
         }
         let happens =
-            |what: &str, share: f64| share > 0.0 && seeds::unit_f64(&mut chance(what)) < share;
+            |what: &str, ratio: f64| ratio > 0.0 && seeds::unit_f64(&mut chance(what)) < ratio;
         let micros = whole(micros).unwrap_or(u64::MAX / 4);
         let preempted = group.and_then(|group| group.preempted).and_then(|preempted| {
             let mut chance =
                 seeds::stream("sim-preempted", &[plan.seed, lease.id.0, u64::from(boot)]);
-            let happens = seeds::unit_f64(&mut chance) < preempted.share;
+            let happens = seeds::unit_f64(&mut chance) < preempted.ratio;
             happens.then(|| whole(float(micros) * seeds::unit_f64(&mut chance)).unwrap_or(micros))
         });
         let late = group.is_some_and(|group| happens("sim-late", group.late));
@@ -110,14 +110,14 @@ impl Training {
         if batches >= self.batches {
             return self.micros;
         }
-        let share = f64::from(batches) / f64::from(self.batches);
-        whole(float(self.micros) * share).unwrap_or(self.micros)
+        let ratio = f64::from(batches) / f64::from(self.batches);
+        whole(float(self.micros) * ratio).unwrap_or(self.micros)
     }
 
     /// Batches done after so many microseconds of work, and batches in all.
     pub(crate) fn progress(&self, passed: u64) -> (u32, u32) {
-        let share = float(passed) / float(self.micros.max(1));
-        let done = whole(libm::floor(share * f64::from(self.batches))).unwrap_or(0);
+        let ratio = float(passed) / float(self.micros.max(1));
+        let done = whole(libm::floor(ratio * f64::from(self.batches))).unwrap_or(0);
         (u32::saturating_from(done).min(self.batches), self.batches)
     }
 

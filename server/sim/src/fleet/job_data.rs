@@ -11,7 +11,7 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     spec::JobSpec,
 };
-use sojourn_workgen::shards::{Load, shares};
+use sojourn_workgen::shards::{Load, rows_by_weight};
 
 /// Shards that nobody looks into.
 pub(crate) fn made_up_data(
@@ -24,15 +24,15 @@ pub(crate) fn made_up_data(
     labels: Labels,
 ) -> Result<DataManifest, String> {
     let rows = match entry.shard_sizes {
-        ShardSizes::Equal => shares(entry.rows, &vec![1; index(shards)]),
+        ShardSizes::Equal => rows_by_weight(entry.rows, &vec![1; index(shards)]),
         ShardSizes::Speed => {
             let speeds = fleet.hosts.iter().map(|host| host.flops).cycle().take(index(shards));
-            shares(entry.rows, &speeds.collect::<Vec<_>>())
+            rows_by_weight(entry.rows, &speeds.collect::<Vec<_>>())
         }
     };
     let bytes_of = |rows: u64| {
-        let share = float(rows) / float(entry.rows.max(1));
-        whole(float(entry.data_bytes.0) * share).unwrap_or(0)
+        let ratio = float(rows) / float(entry.rows.max(1));
+        whole(float(entry.data_bytes.0) * ratio).unwrap_or(0)
     };
     let shard = |place: u64, rows: u64| {
         let sha256 = Digest::of(format!("shard {seed} {n} {place}").as_bytes());

@@ -138,7 +138,7 @@ mod tests {
         manifest::{Scaling, Targets},
         unit::TrialContext,
     };
-    use sojourn_workgen::shards::{ShardHost, shares};
+    use sojourn_workgen::shards::{ShardHost, rows_by_weight};
 
     const HOST: ShardHost =
         ShardHost { slots: 1, flops: 1, download: None, upload: None, cache: None };
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn rows_are_shared_out_to_the_last() {
-        assert_eq!(shares(10, &[1, 1, 1]), [3, 4, 3]);
-        assert_eq!(shares(3, &[1, 1, 1]), [1, 1, 1]);
+        assert_eq!(rows_by_weight(10, &[1, 1, 1]), [3, 4, 3]);
+        assert_eq!(rows_by_weight(3, &[1, 1, 1]), [1, 1, 1]);
         let entry = JobEntry {
             rows: 1_000,
             shards: Auto::Given(4),

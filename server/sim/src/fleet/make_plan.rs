@@ -136,7 +136,7 @@ fn mean_unit(plan: &Plan) -> u64 {
 }
 
 fn kind(group: usize, of: &HostGroup, name: String, tflops: f64) -> Kind {
-    let common_flops = tflops * 1e12 * of.efficiency * of.share_of_speed();
+    let common_flops = tflops * 1e12 * of.efficiency * of.ratio_of_speed();
     let device = if of.gpus > 0 { name.as_str() } else { CPU };
     let class = of.class.as_deref().unwrap_or(&name);
     let mut device = Device::new(device, digest_of(class), common_flops);

@@ -62,13 +62,16 @@ pub struct RunResult {
     pub lost: u64,
     /// The share of all training and evaluating that brought nothing: of lost leases, and what still ran when
     /// the last job ended.
-    pub lost_share: f64,
+    #[serde(rename = "lost_share")]
+    pub lost_ratio: f64,
     /// The part of it that was reported when the unit was settled by somebody else.
-    pub twice_share: f64,
+    #[serde(rename = "twice_share")]
+    pub twice_ratio: f64,
     /// Second copies of running hops.
     pub copies: u64,
     /// The share of all hops' work that they repeated.
-    pub copied_share: f64,
+    #[serde(rename = "copied_share")]
+    pub copied_ratio: f64,
     /// Bytes of checkpoints from the server.
     pub checkpoints_down: u64,
     /// Bytes of checkpoints to the server.
@@ -162,10 +165,10 @@ impl RunResult {
             order_switches: tally.order_switches,
             evaluated: tally.evaluated,
             lost: tally.lost(),
-            lost_share: float(lost) / trained,
-            twice_share: float(tally.twice) / trained,
+            lost_ratio: float(lost) / trained,
+            twice_ratio: float(tally.twice) / trained,
             copies: tally.copies,
-            copied_share: float(tally.copied) / float(tally.work.max(1)),
+            copied_ratio: float(tally.copied) / float(tally.work.max(1)),
             checkpoints_down: tally.checkpoints_down,
             checkpoints_up: tally.checkpoints_up,
             shards: tally.shards,

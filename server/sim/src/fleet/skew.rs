@@ -7,7 +7,7 @@
 use super::job::{count, index};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{quantity::SaturatingFrom as _, seeds};
-use sojourn_workgen::shards::shares;
+use sojourn_workgen::shards::rows_by_weight;
 use std::collections::BTreeMap;
 
 /// The rows of each shard, as indices into `labels`; all rows, each once. `skew`: the concentration of the Dirichlet
@@ -20,7 +20,7 @@ pub fn shared_out(labels: &[i64], shards: u32, skew: f64, seed: u64) -> Vec<Vec<
         left.entry(*label).or_default().push(row);
     }
     let mut left: Vec<Vec<usize>> = left.into_values().collect();
-    let sizes = shares(count(labels.len()), &vec![1; index(shards)]);
+    let sizes = rows_by_weight(count(labels.len()), &vec![1; index(shards)]);
     let fill = |size: &u64| {
         let weights: Vec<f64> = left.iter().map(|_| gamma(&mut chance, skew)).collect();
         let rows = (0..*size).filter_map(|_| {

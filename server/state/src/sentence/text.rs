@@ -22,7 +22,7 @@ pub(super) const fn epoch(epoch: Epoch) -> u64 {
 pub(super) fn means(sums: &Sums) -> String {
     let accuracy = sums.accuracy();
     let accuracy =
-        shown(accuracy.as_ref(), |share| format!(", accuracy {}", figures::metric(*share)));
+        shown(accuracy.as_ref(), |ratio| format!(", accuracy {}", figures::metric(*ratio)));
     format!("mean loss {}{accuracy}", figures::metric(sums.mean_loss()))
 }
 

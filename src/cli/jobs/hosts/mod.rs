@@ -132,7 +132,7 @@ fn copies(host: &HostView) -> Option<String> {
 
 /// The share of its deadlines that a host is expected to keep.
 fn reliable(host: &HostView) -> String {
-    host.reliability.map_or_else(|| "-".to_owned(), |share| format!("{} %", share / 10))
+    host.reliability.map_or_else(|| "-".to_owned(), |ratio| format!("{} %", ratio / 10))
 }
 
 /// How many of a host's results were confirmed by other hosts, how many refuted, and how many hops taken in unverified.

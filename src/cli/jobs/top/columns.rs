@@ -90,10 +90,10 @@ fn curve(values: &[Option<f64>], area: Rect, buffer: &mut Buffer) {
     let finite = || values.iter().flatten().copied().filter(|value| value.is_finite());
     let (low, high) = (finite().fold(f64::MAX, f64::min), finite().fold(f64::MIN, f64::max));
     let height = |value: f64| {
-        let share = (value - low) / (high - low);
+        let ratio = (value - low) / (high - low);
         // A constant is half high.
-        let share = if share.is_finite() { share } else { 0.5 };
-        1 + to_u64(HEIGHTS.iter().filter(|height| share >= **height).count())
+        let ratio = if ratio.is_finite() { ratio } else { 0.5 };
+        1 + to_u64(HEIGHTS.iter().filter(|height| ratio >= **height).count())
     };
     let cells = usize::from(area.width).min(values.len());
     let of_cell = |cell: usize| {

@@ -81,8 +81,8 @@ fn draw_body(view: &View, area: Rect, buffer: &mut Buffer) {
 /// The heights of the panes: each has a fourth at most, and what is left goes to the pane that keys move in, then to the others.
 fn heights(view: &View, area: Rect) -> [u16; 4] {
     let wanted = Pane::ALL.map(|pane| wanted(view, pane, area.width));
-    let share = if area.height < MIN_SHARED { 0 } else { area.height / 4 };
-    let mut heights = wanted.map(|wanted| wanted.min(share));
+    let fourth = if area.height < MIN_SHARED { 0 } else { area.height / 4 };
+    let mut heights = wanted.map(|wanted| wanted.min(fourth));
     let mut left = area.height - heights.iter().sum::<u16>();
     let in_keys = Pane::ALL.map(|pane| pane == view.pane);
     for first in [true, false] {

@@ -115,8 +115,8 @@ impl Budget for Clock {
             return None;
         }
         self.iterations += 1;
-        let share = spent.as_nanos() * u128::from(WHOLE) / self.length.as_nanos();
-        u32::try_from(share).ok()
+        let ratio = spent.as_nanos() * u128::from(WHOLE) / self.length.as_nanos();
+        u32::try_from(ratio).ok()
     }
 }
 

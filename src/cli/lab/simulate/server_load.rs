@@ -26,9 +26,11 @@ pub(super) struct ServerLoad {
     reports_per_second: f64,
     transfers_per_second: f64,
     /// The share of one core of this machine that deciding takes.
-    core_share: f64,
+    #[serde(rename = "core_share")]
+    core_ratio: f64,
     /// Of planning beside it.
-    planning_share: f64,
+    #[serde(rename = "planning_share")]
+    planning_ratio: f64,
     /// Microseconds of deciding for one command.
     micros_per_command: f64,
     events_per_second: f64,
@@ -59,8 +61,8 @@ impl ServerLoad {
             heartbeats_per_second: per_second(requests.heartbeats),
             reports_per_second: per_second(requests.reports),
             transfers_per_second: per_second(requests.transfers),
-            core_share: per_second(run.in_core) / 1e9,
-            planning_share: per_second(run.planning) / 1e9,
+            core_ratio: per_second(run.in_core) / 1e9,
+            planning_ratio: per_second(run.planning) / 1e9,
             micros_per_command: float(run.in_core) / 1e3 / float(run.commands.max(1)),
             events_per_second: per_second(run.events),
             journal_bytes_per_day: per_second(journal.events) * 86_400.0,
@@ -102,8 +104,8 @@ pub(super) fn text(loads: &[ServerLoad]) -> String {
             rate(load.heartbeats_per_second),
             rate(load.reports_per_second),
             rate(load.transfers_per_second),
-            format!("{:.1} %", 100.0 * load.core_share),
-            format!("{:.1} %", 100.0 * load.planning_share),
+            format!("{:.1} %", 100.0 * load.core_ratio),
+            format!("{:.1} %", 100.0 * load.planning_ratio),
             format!("{:.1} us", load.micros_per_command),
             rate(load.events_per_second),
             bytes(whole(load.journal_bytes_per_day)),

@@ -88,10 +88,10 @@ pub(super) fn text(study: &Study, cells: &[Cell]) -> String {
         line.push(count(whole(mean(|run| float(run.shards)))));
         if lost {
             line.push(count(whole(mean(|run| float(run.lost)))));
-            line.push(percent(mean(|run| run.lost_share)));
+            line.push(percent(mean(|run| run.lost_ratio)));
         }
         if copied {
-            line.push(percent(mean(|run| run.copied_share)));
+            line.push(percent(mean(|run| run.copied_ratio)));
         }
         if merged {
             line.push(count(whole(mean(|run| float(run.merged)))));
@@ -124,8 +124,8 @@ fn ends(runs: &[RunResult]) -> String {
     (0..jobs).map(|n| seconds(end(n))).collect::<Vec<_>>().join(", ")
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+fn percent(ratio: f64) -> String {
+    format!("{:.1} %", ratio * 100.0)
 }
 
 fn seconds(value: f64) -> String {

@@ -70,11 +70,11 @@ impl<'a> Score<'a> {
             return None;
         }
         #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
-        let share = |sum: f64| (self.rows > 0).then(|| sum / self.rows as f64);
+        let ratio = |sum: f64| (self.rows > 0).then(|| sum / self.rows as f64);
         let (accuracy, loss, rmse) = match self.classes {
             #[expect(clippy::cast_precision_loss, reason = "row counts are far below 2^53")]
-            Some(_) => (share(self.correct as f64), share(self.loss), None),
-            None => (None, None, share(self.loss).map(f64::sqrt)),
+            Some(_) => (ratio(self.correct as f64), ratio(self.loss), None),
+            None => (None, None, ratio(self.loss).map(f64::sqrt)),
         };
         Some(Scored { labelled: self.rows, unknown: self.unknown, accuracy, loss, rmse })
     }
@@ -110,7 +110,7 @@ pub(super) fn best(outputs: &[f32]) -> usize {
     best.0
 }
 
-/// The outputs as shares of 1.
+/// The outputs as ratios that sum to 1.
 pub(super) fn softmax(outputs: &[f32]) -> Vec<f64> {
     let sum = log_sum(outputs);
     outputs.iter().map(|output| (f64::from(*output) - sum).exp()).collect()
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_sum_to_one_however_large_the_outputs() {
+    fn ratios_sum_to_one_however_large_the_outputs() {
         for outputs in [[1.0, 2.0, 3.0], [1e30, -1e30, 0.0], [0.0; 3]] {
             let sum: f64 = softmax(&outputs).iter().sum();
             assert!((sum - 1.0).abs() < 1e-12, "{outputs:?}");

@@ -42,19 +42,19 @@ impl<'a, W: Write> Table<'a, W> {
         }
         self.rows += 1;
         let row = self.rows.to_string();
-        let (prediction, shares) = match self.labels {
+        let (prediction, ratios) = match self.labels {
             Labels::Number | Labels::None => {
                 (outputs.first().copied().map(number).unwrap_or_default(), Vec::new())
             }
             Labels::Classes(names) => {
                 let name = names.get(best(outputs)).cloned().unwrap_or_default();
                 #[expect(clippy::cast_possible_truncation, reason = "as exact as the outputs are")]
-                let shares = softmax(outputs).into_iter().map(|share| number(share as f32));
-                (name, shares.collect())
+                let ratios = softmax(outputs).into_iter().map(|ratio| number(ratio as f32));
+                (name, ratios.collect())
             }
         };
         let begin = once(row).chain(file.map(str::to_owned)).chain(once(prediction));
-        put(&mut self.writer, begin.chain(shares))
+        put(&mut self.writer, begin.chain(ratios))
     }
 
     /// Writes what is left; how many rows there were.

@@ -42,7 +42,8 @@ pub(super) struct PerEpoch {
     pub(super) took: Option<Millis>,
     /// Shared out over the slots, and no less than the longest trial.
     pub(super) least: Option<Millis>,
-    pub(super) share: Option<f64>,
+    #[serde(rename = "share")]
+    pub(super) ratio: Option<f64>,
 }
 
 /// How far models are those that one machine would have trained, shard after shard.
@@ -58,7 +59,8 @@ pub(super) struct Convergence {
     pub(super) best_trial_epochs: Option<u32>,
     /// Epochs of all trials.
     pub(super) epochs: u64,
-    pub(super) share: Option<f64>,
+    #[serde(rename = "share")]
+    pub(super) ratio: Option<f64>,
 }
 
 /// How much training data lay on hosts.
@@ -72,7 +74,8 @@ pub(super) struct Storage {
     pub(super) held_bytes: u64,
     /// Bytes of the job in the server's store.
     pub(super) store_bytes: u64,
-    pub(super) share: Option<f64>,
+    #[serde(rename = "share")]
+    pub(super) ratio: Option<f64>,
 }
 
 /// How many bytes of checkpoints moved between hosts and store.
@@ -88,7 +91,8 @@ pub(super) struct Communication {
     pub(super) least_bytes: u64,
     /// Results that came and were of no use; their bytes aren't known.
     pub(super) unused_results: u64,
-    pub(super) share: Option<f64>,
+    #[serde(rename = "share")]
+    pub(super) ratio: Option<f64>,
 }
 
 impl Efficiencies {
@@ -146,7 +150,7 @@ impl PerEpoch {
             longest_trial: millis(longest),
             took,
             least,
-            share: least.zip(took).and_then(|(least, took)| share(least.0, took.0)),
+            ratio: least.zip(took).and_then(|(least, took)| ratio(least.0, took.0)),
         }
     }
 }
@@ -164,7 +168,7 @@ impl Convergence {
             best_epoch: best.map(|best| best.epoch.next().0),
             best_trial_epochs: trial.map(|trial| trial.epoch.0),
             epochs: answers.trials.iter().map(|trial| u64::from(trial.epoch.0)).sum(),
-            share: share(results - merged, results),
+            ratio: ratio(results - merged, results),
         }
     }
 }
@@ -186,7 +190,7 @@ impl Storage {
             data_bytes,
             held_bytes,
             store_bytes: answers.detail.summary.disk_bytes,
-            share: share(data_bytes, held_bytes),
+            ratio: ratio(data_bytes, held_bytes),
         }
     }
 }
@@ -204,7 +208,7 @@ impl Communication {
             found.add(origin, &record.hops);
         }
         let moved = found.uploaded_bytes + found.downloaded_bytes;
-        Self { share: share(found.least_bytes, moved), ..found }
+        Self { ratio: ratio(found.least_bytes, moved), ..found }
     }
 
     /// Adds a trial, which begins with a checkpoint of so many bytes.
@@ -239,7 +243,7 @@ fn millis(time: Duration) -> Millis {
 
 /// The part of `of` that `part` is.
 #[expect(clippy::cast_precision_loss, reason = "a few digits are shown")]
-fn share(part: u64, of: u64) -> Option<f64> {
+fn ratio(part: u64, of: u64) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
@@ -276,7 +280,7 @@ mod tests {
         assert_eq!((one.slots, one.epochs, one.training), (1, 2, Millis(9_000)));
         // An event a second: three for a hop, two for an evaluation, from the first grant to the last report.
         assert_eq!((one.took, one.least), (Some(Millis(21_000)), Some(Millis(9_000))));
-        assert!((one.share.unwrap() - 9.0 / 21.0).abs() < 1e-9);
+        assert!((one.ratio.unwrap() - 9.0 / 21.0).abs() < 1e-9);
         let four = of(&job, &[(1, 4)]).per_epoch;
         assert_eq!((four.slots, four.least), (4, Some(Millis(6_000))), "no trial is in two places");
     }
@@ -288,7 +292,7 @@ mod tests {
         let of = of(&job, &[(1, 4)]);
         assert_eq!(of.per_epoch.least, Some(Millis(1_500)));
         assert_eq!((of.convergence.results, of.convergence.merged), (4, 1));
-        assert_eq!(of.convergence.share, Some(0.75));
+        assert_eq!(of.convergence.ratio, Some(0.75));
     }
 
     fn merge(job: &mut Answers, hop: usize, base: u32) {
@@ -310,7 +314,7 @@ mod tests {
         let mut job = job(&[3]);
         let one = of(&job, &[]).storage;
         assert_eq!(
-            (one.hosts, one.data_bytes, one.held_bytes, one.share),
+            (one.hosts, one.data_bytes, one.held_bytes, one.ratio),
             (1, 2_000, 2_000, Some(1.0))
         );
         record(&mut job, 0, 2).host = HostId(2);
@@ -323,7 +327,7 @@ mod tests {
         let mut job = job(&[2]);
         let at_home = of(&job, &[]).communication;
         assert_eq!((at_home.hops, at_home.uploaded_bytes, at_home.downloaded_bytes), (4, 4_000, 0));
-        assert_eq!((at_home.least_bytes, at_home.share), (4_000, Some(1.0)));
+        assert_eq!((at_home.least_bytes, at_home.ratio), (4_000, Some(1.0)));
         record(&mut job, 0, 1).host = HostId(2);
         let away = of(&job, &[]).communication;
         assert_eq!(away.downloaded_bytes, 2_000, "there and back");
@@ -347,7 +351,7 @@ mod tests {
         job.records.get_mut(&TrialId(0)).unwrap().hops.truncate(1);
         record(&mut job, 0, 0).then = vec![ShardId(1)];
         let found = of(&job, &[]).communication;
-        assert_eq!((found.hops, found.uploaded_bytes, found.share), (2, 1_000, Some(2.0)));
+        assert_eq!((found.hops, found.uploaded_bytes, found.ratio), (2, 1_000, Some(2.0)));
         record(&mut job, 0, 0).start.batch = 1;
         assert_eq!(of(&job, &[]).communication.hops, 1, "the first began in another lease");
     }
@@ -362,14 +366,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_has_not_begun_has_no_shares() {
+    fn a_job_that_has_not_begun_has_no_ratios() {
         let found = of(&job(&[0]), &[]);
-        let shares = [
-            found.per_epoch.share,
-            found.convergence.share,
-            found.storage.share,
-            found.communication.share,
+        let ratios = [
+            found.per_epoch.ratio,
+            found.convergence.ratio,
+            found.storage.ratio,
+            found.communication.ratio,
         ];
-        assert_eq!(shares, [None; 4]);
+        assert_eq!(ratios, [None; 4]);
     }
 }

@@ -23,7 +23,7 @@ fn epochs(of: &PerEpoch) -> Efficiency {
         name: "per epoch",
         took: each(of.took),
         limit: each(of.least),
-        share: of.share,
+        ratio: of.ratio,
         how: format!(
             "From the first lease to the last result. The limit is the training alone, {}, shared out over {}, and no less than the \
              longest trial, {}.",
@@ -47,7 +47,7 @@ fn sequence(of: &Convergence) -> Efficiency {
             text::counted(of.results, "result")
         ),
         limit: "all of them: what one machine would have trained".to_owned(),
-        share: of.share,
+        ratio: of.ratio,
         how: format!(
             "{} merged with others, which may need more epochs for the same metric. {} in all trials.",
             text::counted(of.merged, "result"),
@@ -61,7 +61,7 @@ fn copies(of: &Storage) -> Efficiency {
         name: "memory and storage",
         took: format!("{} on {}", text::bytes(of.held_bytes), text::counted(of.hosts, "host")),
         limit: format!("{}: each shard on one host", text::bytes(of.data_bytes)),
-        share: of.share,
+        ratio: of.ratio,
         how: format!(
             "Training data, a shard once for each host that trained on it. All data on every host would be {}. The server keeps {} of \
              the job: data and checkpoints.",
@@ -86,7 +86,7 @@ fn moves(of: &Communication, traffic: &TrafficView) -> Efficiency {
             text::bytes(of.downloaded_bytes)
         ),
         limit: format!("{}: one checkpoint for each hop", text::bytes(of.least_bytes)),
-        share: of.share,
+        ratio: of.ratio,
         how: format!(
             "{}. A version goes up once, and down where its next host hadn't made it; hops in a row under one lease move one, so that \
              this may be over 100 %.{unused} Since its start the server has received {} and sent {}, for all jobs, data too.",
@@ -111,7 +111,7 @@ mod tests {
                 longest_trial: Millis(9_000),
                 took: Some(Millis(30_000)),
                 least: Some(Millis(12_000)),
-                share: Some(0.4),
+                ratio: Some(0.4),
             },
             convergence: Convergence {
                 results: 12,
@@ -119,14 +119,14 @@ mod tests {
                 best_epoch: Some(2),
                 best_trial_epochs: Some(3),
                 epochs: 12,
-                share: Some(10.0 / 12.0),
+                ratio: Some(10.0 / 12.0),
             },
             storage: Storage {
                 hosts: 2,
                 data_bytes: 1_000,
                 held_bytes: 1_500,
                 store_bytes: 9_000,
-                share: Some(2.0 / 3.0),
+                ratio: Some(2.0 / 3.0),
             },
             communication: Communication {
                 hops: 36,
@@ -134,7 +134,7 @@ mod tests {
                 downloaded_bytes: 6_000,
                 least_bytes: 36_000,
                 unused_results: 1,
-                share: Some(2.0),
+                ratio: Some(2.0),
             },
         };
         let rows = rows(&of, &TrafficView { received_bytes: 50_000, ..TrafficView::default() });
@@ -169,7 +169,7 @@ mod tests {
             said(3)
         );
         assert_eq!(
-            rows.iter().map(|row| row.share).collect::<Vec<_>>(),
+            rows.iter().map(|row| row.ratio).collect::<Vec<_>>(),
             [Some(0.4), Some(10.0 / 12.0), Some(2.0 / 3.0), Some(2.0)]
         );
     }

@@ -29,7 +29,7 @@ fn plan() -> Plan {
         channels: Channels::First,
         scale: Scale::None,
         scale_label: ScaleLabel::None,
-        valid: Split::Share(0.2),
+        valid: Split::Ratio(0.2),
         test: None,
         shards: None,
         shard_sizes: None,

@@ -115,7 +115,8 @@ pub struct Spot {
 #[serde(deny_unknown_fields, default)]
 pub struct Preempted {
     /// The share of units in whose midst the host is taken away.
-    pub share: f64,
+    #[serde(rename = "share")]
+    pub ratio: f64,
     /// How long until it is there again, with what is in its cache.
     pub back: Span,
     /// Whether another machine stands there then, with nothing in its cache.
@@ -204,7 +205,7 @@ impl Default for HostGroup {
 
 impl Default for Preempted {
     fn default() -> Self {
-        Self { share: 0.0, back: Span(300_000_000), another: false }
+        Self { ratio: 0.0, back: Span(300_000_000), another: false }
     }
 }
 
@@ -224,7 +225,7 @@ impl HostGroup {
     /// The share of its speed that each slot reaches beside all the others: 1 on enough cores. Else n slots share c
     /// cores, and `contention` k takes a part of what these do: c / n / (1 + k (n / c - 1)).
     #[must_use]
-    pub fn share_of_speed(&self) -> f64 {
+    pub fn ratio_of_speed(&self) -> f64 {
         let Some(cores) = self.cores.filter(|cores| *cores < self.places()) else { return 1.0 };
         let load = f64::from(self.places()) / f64::from(cores.max(1));
         1.0 / load / (1.0 + self.contention * (load - 1.0))
@@ -268,7 +269,7 @@ impl HostGroup {
     pub fn is_steady(&self) -> bool {
         let spot = self.spot.is_some_and(|spot| spot.losses_per_hour > 0.0);
         let goes = self.hours.is_some() || self.exponential.is_some() || self.trace.is_some();
-        let preempted = self.preempted.is_some_and(|preempted| preempted.share > 0.0);
+        let preempted = self.preempted.is_some_and(|preempted| preempted.ratio > 0.0);
         let fails = self.failures > 0.0 || self.lies > 0.0 || self.late > 0.0;
         let fails = fails || self.liar.is_some();
         !(spot || goes || preempted || fails)

@@ -37,7 +37,7 @@ enum Scale {
 /// A value on its axis.
 #[derive(Debug, Clone, PartialEq)]
 enum Coordinate {
-    Share(f64),
+    Ratio(f64),
     Word(String),
 }
 
@@ -72,7 +72,7 @@ impl Place {
         let both = self.0.iter().zip(&other.0);
         both.map(|((a, width), (b, _))| {
             let along = match (a, b) {
-                (Coordinate::Share(a), Coordinate::Share(b)) => (a - b) / width,
+                (Coordinate::Ratio(a), Coordinate::Ratio(b)) => (a - b) / width,
                 (a, b) if a == b => 0.0,
                 _ => 1.0 / width,
             };
@@ -106,13 +106,13 @@ impl Axis {
             let refused = || format!("`{}` is {value}, and a number in all curves", self.path);
             value.as_f64().ok_or_else(refused)
         };
-        let share = |value: f64, least: f64, most: f64| (value - least) / (most - least);
+        let ratio = |value: f64, least: f64, most: f64| (value - least) / (most - least);
         Ok(match self.scale {
             Scale::Words => Coordinate::Word(value.to_string()),
-            Scale::Linear { least, most } => Coordinate::Share(share(number()?, least, most)),
+            Scale::Linear { least, most } => Coordinate::Ratio(ratio(number()?, least, most)),
             Scale::Logarithmic { least, most } => {
                 let log = libm::log(number()?.max(f64::MIN_POSITIVE));
-                Coordinate::Share(share(log, least, most))
+                Coordinate::Ratio(ratio(log, least, most))
             }
         })
     }
