@@ -157,7 +157,7 @@ fn a_heartbeat_names_what_is_held_and_the_reports_whose_end_is_not_known() {
     host.acknowledged(LEASE);
     host.begins(LeaseId(2));
     let beat = host.agent.heartbeat_request(&Disk);
-    let held: Vec<_> = beat.holding.iter().map(|held| (held.lease, held.state.clone())).collect();
+    let held: Vec<_> = beat.holding.iter().map(|held| (held.lease, held.state)).collect();
     assert_eq!(held, [(LeaseId(2), HeldState::Running { done: 0, of: 9 })]);
     assert_eq!(beat.reported, [LEASE]);
     // The server no longer knows the lease that was named so: its result may go.
