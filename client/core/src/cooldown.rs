@@ -71,4 +71,21 @@ mod tests {
         cooldown.cancel();
         assert_eq!((cooldown.left(now), cooldown.until()), (None, None));
     }
+    #[test]
+    fn after_a_unit_that_went_well_the_next_pause_is_short_again() {
+        let (min, mut rng) = (Micros::from_secs(5), Rng::new(1));
+        let longest = [true, false].map(|goes_well| {
+            let mut cooldown = Cooldown::default();
+            let mut longest = Micros::ZERO;
+            for _ in 0..20 {
+                cooldown.begin("no room".into(), min, Micros::ZERO, &mut rng);
+                longest = longest.max(cooldown.until().unwrap());
+                if goes_well {
+                    cooldown.reset();
+                }
+            }
+            longest
+        });
+        assert!(longest[0] == min && longest[1] > Micros::from_secs(60), "{longest:?}");
+    }
 }

@@ -57,11 +57,6 @@ pub(crate) struct Clock {
 }
 
 impl Delivery {
-    /// Of a result that was found on disk: the server may have it all, and only its answer wasn't heard.
-    pub(crate) fn of_restored() -> Self {
-        Self { next: DeliveryStep::Report, ..Self::default() }
-    }
-
     /// Was the server asked so often that it must have another report?
     pub(crate) const fn is_contested(&self) -> bool {
         self.conflicts > 1

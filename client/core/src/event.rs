@@ -221,3 +221,25 @@ pub trait TransferView {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_protocol::report::Failure;
+
+    #[test]
+    fn a_trainer_that_died_or_stood_still_has_failed_and_no_other_has() {
+        for (kind, expected) in [
+            (FailureKind::Died, TrainerState::Failed),
+            (FailureKind::Stalled, TrainerState::Failed),
+            (FailureKind::NonFinite, TrainerState::Good),
+            (FailureKind::Trainer, TrainerState::Good),
+            (FailureKind::OutOfMemory, TrainerState::Good),
+            (FailureKind::Unsupported, TrainerState::Good),
+            (FailureKind::WrongUnit, TrainerState::Good),
+        ] {
+            let failure = Failure { kind, message: String::new() };
+            assert_eq!(TrainerState::after(&Outcome::Failed(failure)), expected, "{kind:?}");
+        }
+    }
+}

@@ -41,4 +41,19 @@ mod tests {
         assert!(*least < Micros::from_millis(20) && *most > Micros::from_millis(780));
         assert!(*most < Micros::from_millis(800), "{most:?}");
     }
+    /// The first numbers of the seed 1234567, as others have published them.
+    #[test]
+    fn a_seed_determines_the_numbers_of_splitmix64() {
+        let mut rng = Rng::new(1_234_567);
+        for expected in [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ] {
+            assert_eq!(rng.next_below(u64::MAX), expected);
+        }
+        assert_eq!(rng.next_below(0), 0);
+    }
 }

@@ -128,4 +128,20 @@ mod tests {
             assert_eq!(reserve(seconds(left)), seconds(kept));
         }
     }
+    #[test]
+    fn hops_end_within_half_of_the_time_and_are_ended_within_three_quarters() {
+        let seconds = Micros::from_secs;
+        let config = AgentConfig { shutdown_time: seconds(40), ..AgentConfig::new(Vec::new()) };
+        let mut stopping = Stopping::new(&config, None, seconds(100));
+        for (phase, end) in [
+            (Phase::Ending, 120),
+            (Phase::Ended, 130),
+            (Phase::Delivering, 140),
+            (Phase::Asking, 140),
+            (Phase::Over, 140),
+        ] {
+            stopping.phase = phase;
+            assert_eq!(stopping.phase_end(), seconds(end), "{phase:?}");
+        }
+    }
 }

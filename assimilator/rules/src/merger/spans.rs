@@ -178,10 +178,11 @@ impl Merger {
     #[must_use]
     pub fn are_sums(&self, span: &ByteSpan, sums: &[f64]) -> bool {
         let each = if self.rule.needs_overlap() { 3 } else { 1 };
-        let mut squares = sums.iter().step_by(each);
+        // Of three products the second, of change and others' change, has either sign.
+        let mut squares = sums.iter().enumerate().filter(|(at, _)| at % each != 1);
         sums.len() == each * self.blocks(span)
             && sums.iter().all(|sum| sum.is_finite())
-            && squares.all(|square| *square >= 0.0)
+            && squares.all(|(_, square)| *square >= 0.0)
     }
 
     /// Blocks of parameters in a span.

@@ -10,6 +10,7 @@
 )]
 
 mod files;
+mod overlap;
 mod plain;
 mod ranges;
 mod refused;

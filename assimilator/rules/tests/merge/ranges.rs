@@ -139,6 +139,36 @@ proptest! {
     }
 }
 
+/// Sums come from assimilators: what can't be the sums of a span isn't decided on.
+#[test]
+fn sums_that_are_not_a_spans_are_told_from_those_that_are() {
+    // The first matrix has 18,000 numbers, which is more than a block.
+    let layout = layout(9000);
+    let [base, current, returned] = [1, 2, 3].map(|seed| checkpoint(&layout, seed, 1.0));
+    for rule in RuleSpec::ALL {
+        let merger = merger(rule, OptimizerMerge::Average, &layout);
+        for span in merger.spans(u64::MAX).iter().chain(&merger.spans(60_000)) {
+            let of = |file| cut(file, &span.place);
+            let sums = merger.sums(span, of(&base), of(&current), of(&returned)).unwrap();
+            assert!(merger.are_sums(span, &sums), "{rule:?}");
+            let more = [sums.as_slice(), &[1.0]].concat();
+            assert!(!merger.are_sums(span, &more), "{rule:?}: one too many");
+            for at in 0..sums.len() {
+                let with = |number: f64| {
+                    let mut changed = sums.clone();
+                    changed[at] = number;
+                    merger.are_sums(span, &changed)
+                };
+                assert!(!merger.are_sums(span, &sums[..at]), "{rule:?}: {at} alone");
+                assert!(!with(f64::NAN) && !with(f64::INFINITY), "{rule:?}: not finite at {at}");
+                // Changes may be opposed: of three products the second may be negative.
+                let signed = merger.needs_overlap() && at % 3 == 1;
+                assert_eq!(with(-1.0), signed, "{rule:?}: negative at {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_refused_whole_is_refused_by_spans() {
     let small = layout(3);

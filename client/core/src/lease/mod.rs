@@ -93,12 +93,13 @@ impl HeldLease {
         }
     }
 
-    /// A result that was found on disk: its report is made first.
+    /// A result that was found on disk: its report is made first. The server may have it all, and only its answer
+    /// wasn't heard.
     #[must_use]
     pub fn restored(found: StoredResult) -> Self {
         let StoredResult { lease: id, heartbeat_interval, has_checkpoint } = found;
         let result = ResultFacts { has_checkpoint, continues_from: None };
-        let state = Reporting { result, delivery: Delivery::of_restored() };
+        let state = Reporting { result, delivery: Delivery::default() };
         Self {
             id,
             device: None,
