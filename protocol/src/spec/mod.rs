@@ -65,8 +65,7 @@ pub use residency::{
     Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,
     ResidencyPolicy, Scope, SpeCon,
 };
-// The tests of the merge rules still call it `Share`.
-pub use ratio::{Ratio, Ratio as Share};
+pub use ratio::Ratio;
 pub use stopping::{Bracket, Halving, MAX_REDUCTION, Stopping, hyperband};
 pub use training::{
     DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace,

@@ -9,7 +9,7 @@ use sojourn_protocol::{
     position::Position,
     spec::{
         Architecture, Loss, MergeSpec, Mlp, Optimizer, OptimizerMerge, OptimizerName, RuleSpec,
-        Share, TrainingConfig, TrialConfig,
+        Ratio, TrainingConfig, TrialConfig,
     },
     unit::TrialContext,
 };
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 pub(crate) type Tensors = BTreeMap<String, Vec<f32>>;
 
 pub(crate) fn layout(hidden: u32) -> CheckpointLayout {
-    let model = Mlp { hidden: vec![hidden], batch_norm: true, dropout: Share(0.0) };
+    let model = Mlp { hidden: vec![hidden], batch_norm: true, dropout: Ratio(0.0) };
     let optimizer = Optimizer::new(OptimizerName::Adam, 0.1);
     let training = TrainingConfig::new(2, 4, Loss::CrossEntropy, optimizer);
     let context = TrialContext {
