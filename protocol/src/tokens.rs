@@ -101,7 +101,8 @@ impl TokenGrant {
 /// Asks for a link to a job's page that needs no user's token.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ShareRequest))]
-#[serde(deny_unknown_fields)]
+// Bounds of its fields go by the name that it has in the document.
+#[serde(deny_unknown_fields, rename = "ShareRequest")]
 pub struct PageLinkRequest {
     /// The link's name, for people.
     #[serde(default, skip_serializing_if = "TokenLabel::is_default")]

@@ -61,11 +61,11 @@ pub use placement::{
     MAX_MERGE_IN_FLIGHT, MAX_PRIORITY, MAX_REPLICAS, MAX_SLOT_SHARE, MAX_THREADS, MIN_DEADLINE,
     MIN_MERGE_IN_FLIGHT, OrderChoice, PlacementSpec, Replicas, Visits,
 };
+pub use ratio::Ratio;
 pub use residency::{
     Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,
     ResidencyPolicy, Scope, SpeCon,
 };
-pub use ratio::Ratio;
 pub use stopping::{Bracket, Halving, MAX_REDUCTION, Stopping, hyperband};
 pub use training::{
     DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace,

@@ -8,8 +8,8 @@ use sojourn_protocol::{
     manifest::{Scaling, Targets},
     position::Position,
     spec::{
-        Architecture, Loss, MergeSpec, Mlp, Optimizer, OptimizerMerge, OptimizerName, RuleSpec,
-        Ratio, TrainingConfig, TrialConfig,
+        Architecture, Loss, MergeSpec, Mlp, Optimizer, OptimizerMerge, OptimizerName, Ratio,
+        RuleSpec, TrainingConfig, TrialConfig,
     },
     unit::TrialContext,
 };
