@@ -86,9 +86,9 @@ impl Pbt {
     #[must_use]
     pub fn replaced_of(&self, members: u32) -> u32 {
         // 0.29 of 100 is a little less than 29 in binary numbers.
-        let ratio = self.quantile * f64::from(members) + 1e-9;
-        let whole = (0..=members / 2).rev().find(|count| f64::from(*count) <= ratio).unwrap_or(0);
-        if whole == 0 && ratio >= 0.5 { 1 } else { whole }
+        let exact = self.quantile * f64::from(members) + 1e-9;
+        let whole = (0..=members / 2).rev().find(|count| f64::from(*count) <= exact).unwrap_or(0);
+        if whole == 0 && exact >= 0.5 { 1 } else { whole }
     }
 
     /// Epochs at the first end of a generation after so many.
