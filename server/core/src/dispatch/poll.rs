@@ -82,6 +82,7 @@ impl Dispatcher<'_> {
         {
             let owner = ledger.state.owner_of(host).cloned().unwrap_or_default();
             ledger.planner.estimates_mut().claimed((host, &owner), session.devices());
+            ledger.take_in_estimates();
         }
         let became_idle = session.set_demand(&request.demand, ledger.clock.now());
         // A host that came to lack the memory or the engine can't train what it keeps.

@@ -4,7 +4,8 @@
 //! over parties of what they let expect of a workload, and by the median over workloads.
 
 use super::{
-    Estimates, SmoothedTime, WorkloadId, at_speed, proved::Measurement, ratio::Ratio, sane_flops,
+    Estimates, MIN_FLOPS, SmoothedTime, WorkloadId, at_speed, proved::Measurement, ratio::Ratio,
+    sane_flops,
 };
 use crate::hosts::DeviceKey;
 use sojourn_protocol::{
@@ -127,8 +128,11 @@ impl Estimates {
             known.words.set(reporter, word.raw());
         }
         // A new workload takes all of the error: devices that weren't measured must not seem faster than one that was.
-        // Of a known workload the device takes half of the error, the workload a little.
+        // Of a known workload the device takes half of the error, the workload a little. A device of which nothing was known
+        // takes all of the error of a new workload, as other workloads let expect how long this one takes.
+        let is_known = placed || device.flops >= MIN_FLOPS;
         let (of_place, of_work) = match (placed, known.measured) {
+            (_, false) if of > 0 && !is_known => (Some(1), None),
             (_, false) => (None, Some(1)),
             (false, true) => (Some(2), None),
             (true, true) => (Some(4), Some(8)),

@@ -56,6 +56,8 @@ use votes::Votes;
 const PASSES: u64 = 3;
 /// Operations per second of a device without a benchmark.
 const UNKNOWN_FLOPS: u64 = 1_000_000_000;
+/// Operations per second that a benchmark gives at least; less is none.
+const MIN_FLOPS: f64 = 1e6;
 /// The speed at which work is counted: a FLOP a nanosecond.
 const REFERENCE_FLOPS: u64 = 1_000_000_000;
 
@@ -334,8 +336,11 @@ fn sane_flops(flops: f64) -> u64 {
         clippy::cast_sign_loss,
         reason = "clamped to a sane range"
     )]
-    let sane =
-        if flops.is_finite() && flops >= 1e6 { flops.min(1e18) as u64 } else { UNKNOWN_FLOPS };
+    let sane = if flops.is_finite() && flops >= MIN_FLOPS {
+        flops.min(1e18) as u64
+    } else {
+        UNKNOWN_FLOPS
+    };
     sane
 }
 

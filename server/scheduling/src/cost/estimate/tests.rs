@@ -113,6 +113,18 @@ fn a_workload_that_was_not_measured_seems_no_shorter_than_one_that_was() {
 }
 
 #[test]
+fn a_slow_device_without_a_benchmark_makes_no_new_workload_seem_long() {
+    let mut estimates = estimates();
+    let (fast, slow) = (place(1, 0.0), place(2, 0.0));
+    let small = micros(&estimates, fast, SMALL);
+    estimates.measured(fast, (JOB, SMALL), 1_000_000, small / 100);
+    let large = micros(&estimates, fast, LARGE);
+    estimates.measured(slow, (JOB, LARGE), 1_000_000, 100 * large);
+    assert!(micros(&estimates, fast, LARGE) < 2 * large, "it is the slow device that is slow");
+    assert!(micros(&estimates, slow, SMALL) > 90 * micros(&estimates, fast, SMALL));
+}
+
+#[test]
 fn the_spread_narrows_with_what_was_measured() {
     let (mut estimates, at) = (estimates(), place(1, 1e9));
     assert_eq!(estimates.spread(at, JOB, LARGE), 9_000);
