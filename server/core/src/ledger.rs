@@ -96,10 +96,19 @@ impl Ledger<'_> {
 
     /// Hosts wait, or a hop has been granted: speculative leases may be worth while.
     pub(crate) fn consider_speculation(&mut self) {
-        let useful = !self.state.leases.is_empty() && self.waiters.polls().any_idle();
-        if self.config.most_copied > 0 && useful {
+        if self.config.most_copied > 0 && !self.state.leases.is_empty() {
             let next = self.planner.last_speculation() + SPECULATION_INTERVAL;
             self.planner.speculate_at(self.clock.now().max(next));
+        }
+    }
+
+    /// Estimates were measured: where they have changed by much, the remaining work of all trials is another, and plans are.
+    pub(crate) fn take_in_estimates(&mut self) {
+        let now = self.clock.now();
+        let estimates = self.planner.estimates_mut();
+        if estimates.have_changed() {
+            self.index.update_all(self.state, estimates, now);
+            self.planner.misjudged_plans();
         }
     }
 

@@ -34,7 +34,7 @@ fn replicas_epochs_and_rests_are_kept() {
     shop.trials[0].pace = vec![2 * PACE_ONE, PACE_ONE];
     shop.trials[1].epochs_after = 1;
     shop.trials[2].free_at = 5;
-    shop.machines[0] = Machine { free_at: 3, latency: 1, class: 0 };
+    shop.machines[0] = Machine { free_at: 3, latency: 1, ..Machine::default() };
     let plan = MILP.solve(&shop).unwrap();
     assert_eq!(plan.schedule.check(&shop), Ok(()));
     assert_eq!(plan.proof, Proof::Optimal);

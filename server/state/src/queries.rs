@@ -154,6 +154,13 @@ impl State {
         trial.class.filter(|_| job.spec.placement.reproducible)
     }
 
+    /// The numeric class that the trial must stay in, or will have to once the result of its first hop is taken in.
+    pub fn expected_class(&self, job: &Job, trial: &Trial) -> Option<Digest> {
+        let in_hand = || self.in_hand(trial).find_map(|lease| lease.class);
+        let class = trial.class.or_else(in_hand);
+        class.filter(|_| job.spec.placement.reproducible)
+    }
+
     /// May one more unit of the job go to that host?
     pub fn admits_host(&self, job: &Job, host: HostId) -> bool {
         let Some(most) = job.spec.placement.max_hosts else { return true };

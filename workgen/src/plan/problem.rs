@@ -123,6 +123,9 @@ impl PlanTrial {
 pub struct Machine {
     /// Microseconds from now until it is free.
     pub free_at: u64,
+    /// Microseconds from now until its line has sent what it sends at present.
+    #[serde(default)]
+    pub line_free_at: u64,
     /// Microseconds that it rests between two hops.
     pub latency: u64,
     /// Machines of one class calculate alike, bit for bit.

@@ -1,15 +1,21 @@
 //! Ending a lease without a report, or a unit before its time.
 
 use super::handler::LeaseHandler;
-use crate::{effect::Effect, fault::CoreFault};
+use crate::{effect::Effect, fault::CoreFault, hosts::HostHandler};
 use sojourn_protocol::ids::{HostId, LeaseId};
-use sojourn_scheduling::{leases::StopRequest, waiters::Wake};
-use sojourn_state::{Event, LeaseEnd, UnitKey};
+use sojourn_scheduling::{
+    leases::{Deadline, StopRequest},
+    waiters::Wake,
+};
+use sojourn_state::{Event, Lease, LeaseEnd, UnitKey};
 
 /// The release reason of a lease that ran out before its host had begun it.
 const NOT_BEGUN: &str = "let a lease run out that it had not begun";
 /// The release reason of a lease that took longer than any may.
 const TOO_LONG: &str = "let a lease run out that had taken longer than other hosts let expect";
+
+/// Batches by which a hop that has no result says how fast its host is.
+const MIN_MEASURED_BATCHES: u32 = 8;
 
 impl LeaseHandler<'_> {
     /// Closes the leases that run out by now.
@@ -34,8 +40,11 @@ impl LeaseHandler<'_> {
         let host = known.host;
         let now = self.ledger.clock.now();
         self.ledger.planner.settle_held(self.ledger.state, &known, now);
+        if let Some(deadline) = &deadline {
+            self.measure_unfinished(&known, deadline);
+        }
         if end != LeaseEnd::Revoked {
-            self.ledger.planner.outdate_plan(known.unit.job());
+            self.ledger.planner.plan_overtaken(known.unit.job(), now);
         }
         if matches!(end, LeaseEnd::Revoked | LeaseEnd::GivenBack { .. }) {
             self.ledger.effect(Effect::DropUpload(lease));
@@ -48,6 +57,20 @@ impl LeaseHandler<'_> {
             }
         }
         self.ledger.record(Event::LeaseEnded { lease, end })
+    }
+
+    /// Adds to the estimates how fast a host trained a hop whose result isn't wanted any more, as far as it has reported. Else a
+    /// host that others always overtake would never be known to be slow.
+    fn measure_unfinished(&mut self, lease: &Lease, deadline: &Deadline) {
+        let Some((micros, batches)) = deadline.pace() else { return };
+        let (job, trial) = (lease.unit.job(), lease.unit.trial());
+        let known = self.ledger.state.trial(job, trial).filter(|_| lease.unit.hop().is_some());
+        let Some(known) = known.filter(|_| batches >= MIN_MEASURED_BATCHES) else { return };
+        let rows = u64::from(batches) * u64::from(known.context.config.training.batch_size);
+        let device = self.cost().device_of(lease);
+        self.ledger.planner.estimates_mut().measured(device, (job, trial), rows, micros);
+        self.ledger.take_in_estimates();
+        HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.update_fleet(lease.host);
     }
 
     /// Revokes a lease that its host hasn't begun, a provisional one too: a job of higher priority has the slot.
@@ -78,7 +101,7 @@ impl LeaseHandler<'_> {
         let is_hop = matches!(known.unit, UnitKey::Train { .. });
         match self.ledger.leases.deadline(lease) {
             Some(deadline) if is_hop && deadline.started => {
-                if !deadline.finished && !deadline.is_to_stop() {
+                if !deadline.is_finished() && !deadline.is_to_stop() {
                     self.ledger.leases.deadlines_mut().set_stop(lease, StopRequest::Wanted);
                     self.ledger.waiters.wake(Wake::Host(host));
                 }
@@ -93,7 +116,7 @@ impl LeaseHandler<'_> {
         let live = self.ledger.state.hosts.get(&host).map(|host| &host.live);
         let stops = |lease: &&LeaseId| {
             let deadline = self.ledger.leases.deadline(**lease);
-            deadline.is_some_and(|deadline| deadline.is_to_stop() && !deadline.finished)
+            deadline.is_some_and(|deadline| deadline.is_to_stop() && !deadline.is_finished())
         };
         live.into_iter().flatten().filter(stops).copied().collect()
     }

@@ -148,8 +148,8 @@ impl LeaseHandler<'_> {
                     slots.running = slots.running.map(|running| running.saturating_sub(1));
                 }
                 deadline.produced = held.result;
-                if !deadline.finished {
-                    deadline.finished = true;
+                if !deadline.is_finished() {
+                    (deadline.finished_at, deadline.uploaded_at) = (Some(now), now);
                     deadline.bounds.trained(now);
                     deadline.due = now + self.cost().delivery_time(held.lease);
                 }
@@ -158,6 +158,7 @@ impl LeaseHandler<'_> {
                     && sent.min(deadline.bounds.allowance.upload) > deadline.uploaded
                 {
                     deadline.uploaded = sent.min(deadline.bounds.allowance.upload);
+                    deadline.uploaded_at = now;
                     deadline.due = deadline.due.max(grace);
                 }
             }
@@ -171,7 +172,7 @@ impl LeaseHandler<'_> {
     /// goes on until its end.
     fn review(&self, lease: LeaseId, deadline: &mut Deadline, begun: bool) {
         let now = self.ledger.clock.now();
-        if deadline.finished {
+        if deadline.is_finished() {
             return;
         }
         let Some(known) = self.ledger.state.leases.get(&lease) else { return };

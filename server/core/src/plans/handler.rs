@@ -97,6 +97,11 @@ impl PlanHandler<'_> {
         self.ledger.planner.plan_ready(is_taken);
         self.ledger.planner.put_plan(job, plan);
         if is_taken {
+            let scheduler = self.scheduler();
+            let known = scheduler.state.jobs.get(&job);
+            if known.is_some_and(|known| scheduler.is_planned_in_other_class(known)) {
+                self.ledger.planner.outdate_plan(job);
+            }
             self.ledger.waiters.wake(Wake::All);
             if is_first {
                 // The other jobs were planned as if this one had nothing to do.

@@ -124,7 +124,7 @@ impl Views<'_> {
 
     fn lease_stage(&self, lease: LeaseId) -> LeaseStage {
         match self.leases.deadline(lease) {
-            Some(deadline) if deadline.finished => LeaseStage::Uploading,
+            Some(deadline) if deadline.is_finished() => LeaseStage::Uploading,
             Some(deadline) if deadline.started => LeaseStage::Running,
             _ => LeaseStage::Waiting,
         }

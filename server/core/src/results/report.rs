@@ -284,11 +284,7 @@ impl ResultHandler<'_> {
         let device = self.ledger.cost(self.hosts).device_of(lease);
         let estimates = self.ledger.planner.estimates_mut();
         estimates.measured(device, unit, rows, micros);
-        if estimates.have_changed() {
-            let now = self.ledger.clock.now();
-            self.ledger.index.update_all(self.ledger.state, estimates, now);
-            self.ledger.planner.outdate_plans_but(None);
-        }
+        self.ledger.take_in_estimates();
         HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.update_fleet(lease.host);
     }
 }

@@ -11,6 +11,8 @@ use sojourn_workgen::plan::Line;
 
 /// Bytes per second of a link of which nothing is known.
 const DEFAULT_SPEED: u64 = 125_000_000;
+/// A host whose uploads weren't measured yet is assumed to send so many times slower than it fetches.
+const UNMEASURED_UPLOAD: u64 = 4;
 /// Microseconds. Checkpoints whose transfers both ways take no longer are moved for each hop.
 const MAX_NEGLIGIBLE: u64 = 200_000;
 /// A lease is to train for at least so many times as long as the transfers of its checkpoints take.
@@ -45,16 +47,27 @@ impl TransferTime {
 }
 
 impl Cost<'_> {
+    /// The links of a host. One that has sent nothing yet is assumed to send at a part of the rate at which it fetches: most
+    /// lines of households are of that kind.
+    pub fn links(&self, host: HostId) -> Links {
+        let links = self.hosts.session(host).map(|session| session.links).unwrap_or_default();
+        let upload = links.upload.or(links.download.map(|download| download / UNMEASURED_UPLOAD));
+        Links { upload, ..links }
+    }
+
     /// How long a trial's checkpoints take between the server and a host.
     pub fn transfer_time(&self, trial: &Trial, host: HostId) -> TransferTime {
-        let links = self.hosts.session(host).map(|session| session.links);
-        TransferTime::of(trial.checkpoint_bytes, links.unwrap_or_default())
+        TransferTime::of(trial.checkpoint_bytes, self.links(host))
     }
 
     /// Microseconds that so many bytes take from the server to a host.
     pub fn fetch_time(&self, host: HostId, bytes: u64) -> u64 {
-        let links = self.hosts.session(host).map(|session| session.links);
-        takes(bytes, links.unwrap_or_default().download)
+        takes(bytes, self.links(host).download)
+    }
+
+    /// Microseconds that so many bytes take from a host to the server.
+    pub fn send_time(&self, host: HostId, bytes: u64) -> u64 {
+        takes(bytes, self.links(host).upload)
     }
 
     /// How long a trial's checkpoint takes to a host that doesn't hold it, and back to the server; 0 where that is
@@ -74,9 +87,8 @@ impl Cost<'_> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let hosts = self.hosts.fleet().hosts();
-        let links = hosts.filter_map(|(host, _)| self.hosts.session(host));
-        links.map(|session| session.links).fold(Links::default(), |all, one| Links {
+        let links = self.hosts.fleet().hosts().map(|(host, _)| self.links(host));
+        links.fold(Links::default(), |all, one| Links {
             download: slower(all.download, one.download),
             upload: slower(all.upload, one.upload),
         })
@@ -89,7 +101,7 @@ impl Cost<'_> {
 
     /// The line of a host, which so many slots share.
     pub fn line(&self, host: HostId, slots: u32) -> Line {
-        let links = self.hosts.session(host).map(|session| session.links).unwrap_or_default();
+        let links = self.links(host);
         let rate = |rate: Option<u64>| rate.unwrap_or(DEFAULT_SPEED).max(1);
         Line { upload: rate(links.upload), download: rate(links.download), machines: slots }
     }

@@ -256,6 +256,13 @@ impl Fleet {
         self.capacity
     }
 
+    /// Microseconds until the fleet could be done with so much work, if it had nothing else to do: all of it on all slots, or
+    /// that of the longest trial on the fastest device.
+    #[must_use]
+    pub fn time_for(&self, total: u64, longest: u64) -> u64 {
+        training_time(longest, self.fastest(None)).max(training_time(total, self.capacity))
+    }
+
     /// The fleet's version: it grows with every host that joins, leaves or has other slots.
     #[must_use]
     pub fn version(&self) -> u64 {

@@ -43,7 +43,7 @@ impl Occupancy<'_> {
         let mut chain = trial.chain.clone();
         advance(&mut chain, known)?;
         let deadline = self.leases.deadline(lease);
-        let deadline = deadline.filter(|deadline| deadline.finished && !deadline.is_to_stop());
+        let deadline = deadline.filter(|deadline| deadline.is_finished() && !deadline.is_to_stop());
         let produced = deadline.and_then(|deadline| deadline.produced);
         let produced = produced.filter(|produced| produced.bytes == trial.checkpoint_bytes);
         Some(ContinuedTrial { chain, after: produced.map(|produced| (lease, produced)) })

@@ -19,8 +19,8 @@ pub struct Deadline {
     pub since: UnixMillis,
     /// Batches that were done by then.
     pub first: u32,
-    /// The host has reported that it is trained.
-    pub finished: bool,
+    /// When the host first reported that it is trained.
+    pub finished_at: Option<UnixMillis>,
     /// The checkpoint that is being uploaded, as the host reported it.
     pub produced: Option<BlobRef>,
     /// Since when its host has it: since it was granted, or given provisionally.
@@ -35,6 +35,8 @@ pub struct Deadline {
     pub done_at: UnixMillis,
     /// The most bytes of its result that the host reported as uploaded.
     pub uploaded: u64,
+    /// When it reported so many for the first time.
+    pub uploaded_at: UnixMillis,
     /// Whether it is to end early.
     pub stop: StopRequest,
 }
@@ -64,9 +66,14 @@ impl Deadline {
         self.stop != StopRequest::None
     }
 
+    /// Has its host reported that it is trained?
+    pub fn is_finished(&self) -> bool {
+        self.finished_at.is_some()
+    }
+
     /// Does it occupy a slot, as far as its host has reported?
     pub fn is_running(&self) -> bool {
-        self.started && !self.finished
+        self.started && !self.is_finished()
     }
 
     /// The lease's host has fetched so many bytes of its blobs. Where these are more than before, it gets time until then, at

@@ -6,6 +6,7 @@
 //! | `bounds.rs` | its absolute end, and how much of a report is believed |
 //! | `new_deadline.rs` | the deadline of a new lease |
 //! | `occupancy.rs` | when running work ends |
+//! | `lines.rs` | when bytes that are on the lines of hosts have arrived |
 //! | `provisional.rs` | leases that are granted when the result before them was taken in |
 //! | `continued.rs` | the hop that a host may train next while its result is uploaded |
 //! | `message.rs` | a lease as its host gets it |
@@ -16,6 +17,7 @@
 mod bounds;
 mod continued;
 mod deadline;
+mod lines;
 mod message;
 mod new_deadline;
 mod occupancy;

@@ -28,7 +28,7 @@ impl Occupancy<'_> {
             started: false,
             since: self.now,
             first: 0,
-            finished: false,
+            finished_at: None,
             produced: None,
             sent_at: self.now,
             fetched: 0,
@@ -36,6 +36,7 @@ impl Occupancy<'_> {
             of: 0,
             done_at: self.now,
             uploaded: 0,
+            uploaded_at: self.now,
             stop: StopRequest::None,
         }
     }
@@ -46,8 +47,9 @@ impl Occupancy<'_> {
         let slots = self.hosts.device(known.host, &known.device).map_or(1, |slots| slots.count);
         let others = self.leases_on(known.host, &known.device).filter(|other| *other != lease);
         let others = others.filter_map(|other| self.leases.deadline(other));
-        let (count, last) =
-            others.filter(|other| !other.finished).fold((0, self.now), |(count, last), other| {
+        let (count, last) = others
+            .filter(|other| !other.is_finished())
+            .fold((0, self.now), |(count, last), other| {
                 (count + 1, last.max(other.bounds.ends_by))
             });
         if count < to_usize(slots.max(1)) { self.now } else { last }

@@ -46,7 +46,7 @@ impl Occupancy<'_> {
         else {
             return 0;
         };
-        if deadline.finished {
+        if deadline.is_finished() {
             return 0;
         }
         let estimate = self.cost.lease_time(lease);
@@ -65,9 +65,13 @@ impl Occupancy<'_> {
 
     /// Microseconds until a live lease's unit should have ended.
     pub fn ends_in(&self, lease: LeaseId) -> u64 {
+        self.begins_in(lease).saturating_add(self.remaining_time(lease))
+    }
+
+    /// Microseconds until a live lease's unit should begin: it waits for the units before it, and for its bytes.
+    pub fn begins_in(&self, lease: LeaseId) -> u64 {
         let waits = self.leases.deadline(lease).is_some_and(|deadline| !deadline.started);
-        let before = if waits { self.queue_time(lease) } else { 0 };
-        before.saturating_add(self.remaining_time(lease))
+        if waits { self.queue_time(lease).max(self.fetched_in(lease)) } else { 0 }
     }
 
     /// Microseconds until each slot of a host's device should be free for a job of this priority. Units that wait there go
@@ -78,11 +82,13 @@ impl Occupancy<'_> {
         slots: u32,
         priority: i32,
     ) -> Vec<u64> {
-        self.free_after((host, device), slots, priority, |lease| self.occupied_for(lease, priority))
+        self.free_after((host, device), slots, priority, |lease| {
+            (0, self.occupied_for(lease, priority))
+        })
     }
 
-    /// The same for a plan, which has trials follow each other in a slot: a lease keeps its slot until its shards are there,
-    /// too.
+    /// The same for a plan, which has trials follow each other in a slot: a lease begins when its bytes are there, and keeps
+    /// its slot until those shards have come for which the cache has no room.
     pub fn planned_slots_free_at(
         &self,
         device: (HostId, &str),
@@ -91,27 +97,28 @@ impl Occupancy<'_> {
     ) -> Vec<u64> {
         self.free_after(device, slots, priority, |lease| {
             let occupied = self.occupied_for(lease, priority);
-            occupied.max(self.fetches_for(lease, priority))
+            let begins = if occupied > 0 { self.fetched_in(lease) } else { 0 };
+            (begins, occupied.max(self.fetches_for(lease, priority)))
         })
     }
 
-    /// When each slot is free, where a live lease keeps its slot for so long.
+    /// When each slot is free, where a live lease begins at such a time at the earliest, and keeps its slot for so long.
     fn free_after(
         &self,
         (host, device): (HostId, &str),
         slots: u32,
         priority: i32,
-        occupied: impl Fn(LeaseId) -> u64,
+        occupied: impl Fn(LeaseId) -> (u64, u64),
     ) -> Vec<u64> {
         let leases = self.leases_on(host, device).map(occupied);
         let mut free = vec![0u64; to_usize(slots)];
         let provisional = self.leases.provisional().of(host).filter(|of| {
             of.lease.device == device && self.state.priority(of.lease.unit.job()) >= priority
         });
-        let provisional: Vec<u64> = provisional.map(|of| self.provisional_time(of)).collect();
-        for remaining in leases.chain(provisional) {
+        let provisional: Vec<_> = provisional.map(|of| (0, self.provisional_time(of))).collect();
+        for (begins, remaining) in leases.chain(provisional) {
             if let Some(first) = free.iter_mut().min() {
-                *first = first.saturating_add(remaining);
+                *first = begins.max(*first).saturating_add(remaining);
             }
         }
         free
@@ -140,7 +147,7 @@ impl Occupancy<'_> {
         if self.state.priority(lease.unit.job()) < priority {
             return 0;
         }
-        let is_done = self.leases.deadline(lease.id).is_none_or(|deadline| deadline.finished);
+        let is_done = self.leases.deadline(lease.id).is_none_or(Deadline::is_finished);
         let session = self.hosts.session(lease.host).filter(|_| !is_done);
         let cache = session.and_then(|session| session.cache);
         let (Some(cache), Some(job)) = (cache, self.state.jobs.get(&lease.unit.job())) else {
@@ -175,20 +182,32 @@ impl Occupancy<'_> {
         provisional.takes.saturating_sub(self.elapsed(provisional.lease.granted_at))
     }
 
-    /// Microseconds until a trial's next hop could begin somewhere: the running one has ended, and is uploaded.
+    /// Microseconds until a trial's next hop could begin on the host that has it in hand: the running one has ended.
+    pub fn next_hop_in(&self, trial: &Trial) -> u64 {
+        match self.provisional_of(trial) {
+            Some(provisional) => self.provisional_time(provisional),
+            // Of two leases of one hop the first that ends counts.
+            None => trial.live.iter().map(|lease| self.ends_in(*lease)).min().unwrap_or(0),
+        }
+    }
+
+    /// Microseconds until a trial's next hop could begin somewhere: the running one has ended, and is uploaded, which takes
+    /// `send` from its host.
     pub fn next_version_in(&self, trial: &Trial, send: u64) -> u64 {
         if let Some(provisional) = self.provisional_of(trial) {
             return self.provisional_time(provisional).saturating_add(send);
         }
-        let live = trial.live.iter().map(|lease| {
-            let sent = self.leases.deadline(*lease).filter(|deadline| deadline.finished);
-            let sent = sent.map_or(0, |deadline| deadline.uploaded.min(trial.checkpoint_bytes));
-            let unsent = trial.checkpoint_bytes - sent;
-            let upload = mul_div(send, unsent, trial.checkpoint_bytes.max(1));
-            self.ends_in(*lease).saturating_add(upload)
-        });
-        // Of two leases of one hop the first that ends counts.
-        live.min().unwrap_or(0)
+        trial.live.iter().map(|lease| self.result_in(*lease, send)).min().unwrap_or(0)
+    }
+
+    /// Microseconds until the result of a live lease should be at the server, whose upload takes `send`. It waits for the
+    /// uploads before it.
+    pub fn result_in(&self, lease: LeaseId, send: u64) -> u64 {
+        if self.leases.deadline(lease).is_some_and(Deadline::is_finished) {
+            return if send > 0 { self.sent_in(lease) } else { 0 };
+        }
+        let line = self.state.leases.get(&lease).map_or(0, |known| self.line_free_in(known.host));
+        self.ends_in(lease).max(if send > 0 { line } else { 0 }).saturating_add(send)
     }
 
     /// Does no other lease of the same device come before it?
@@ -199,7 +218,7 @@ impl Occupancy<'_> {
         let slots = session.and_then(|session| session.devices.get(&known.device));
         let slots = slots.map_or(1, |slots| slots.count).max(1);
         let running = |other: &LeaseId| {
-            self.leases.deadline(*other).is_some_and(|deadline| !deadline.finished)
+            self.leases.deadline(*other).is_some_and(|deadline| !deadline.is_finished())
         };
         u32::try_from(older.filter(running).count()).is_ok_and(|older| older < slots)
     }
@@ -213,7 +232,7 @@ impl Occupancy<'_> {
         })
     }
 
-    fn elapsed(&self, since: UnixMillis) -> u64 {
+    pub(super) fn elapsed(&self, since: UnixMillis) -> u64 {
         micros(self.now - since)
     }
 

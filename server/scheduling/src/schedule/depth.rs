@@ -107,7 +107,7 @@ impl Depth<'_> {
         let left = Some((until - self.now).0.saturating_mul(1000)).filter(|left| *left > 0)?;
         let is_sent = |lease: &LeaseId| {
             let of_job = |lease: &Arc<Lease>| matches!(lease.unit, UnitKey::Train { job: of, .. } if of == job.id);
-            self.leases.deadline(*lease).is_some_and(|deadline| deadline.finished)
+            self.leases.deadline(*lease).is_some_and(|deadline| deadline.is_finished())
                 && self.state.leases.get(lease).is_some_and(of_job)
         };
         let is_on_its_way =

@@ -4,7 +4,8 @@
 //!   nothing --request--> requested --PlanReady--> followed --(hosts come or go, leases are lost, it lags)--> request again
 //! ```
 //!
-//! A plan is advice (`plan.rs`). Where it says nothing the policy decides.
+//! A plan is advice (`plan.rs`). Where it says nothing the policy decides. Where plan after plan is soon overtaken by losses,
+//! none is followed for a while. Plans that say where each trial stays are followed nevertheless: of these a loss moves little.
 
 use super::{
     plan::{FollowedPlan, HopStatus, PlanAdvice, PlannedHop},
@@ -12,12 +13,21 @@ use super::{
 };
 use sojourn_protocol::{
     ids::{HostId, ShardId, TrialId},
+    quantity::mul_div,
     time::{Millis, UnixMillis},
 };
 use sojourn_workgen::plan::Schedule;
 
 /// Plans that pin trials to devices are requested at intervals of this part of their length.
 const PLAN_PART: u64 = 256;
+/// Thousandths of its length for which a plan is assumed to be followed before a loss overtakes it.
+const FIRST_LIFETIME: u64 = 100;
+/// Thousandths of their length: where plans are overtaken sooner than this, none is followed for a while.
+const MIN_LIFETIME: u64 = 50;
+/// Likewise: where plans are overtaken sooner, it counts less who was to train what.
+const DISTURBED_LIFETIME: u64 = 80;
+/// That while, as a part of the length of the last plan.
+const VOLATILE_PART: u64 = 2;
 
 /// The plan of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +49,27 @@ pub struct JobPlan {
     granted: u64,
     /// Microseconds by which the last one of them was late.
     late: u64,
+    /// The times that the plan rests on were far from what was measured since.
+    misjudged: bool,
+    /// How long plans were followed before a loss overtook them.
+    lifetime: Lifetime,
+    /// Until then no plan is made: losses overtake each.
+    volatile_until: Option<UnixMillis>,
+}
+
+/// How long plans were followed before a loss overtook them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lifetime {
+    /// The mean, in thousandths of their lengths; each new one counts a quarter.
+    mean: u64,
+    /// Does it have the followed plan?
+    is_counted: bool,
+}
+
+impl Default for Lifetime {
+    fn default() -> Self {
+        Self { mean: FIRST_LIFETIME, is_counted: false }
+    }
 }
 
 /// Whether another plan is wanted.
@@ -62,6 +93,7 @@ impl JobPlan {
         self.requested = Some(requested);
         // It doesn't account for what happens from now on.
         self.requested_for = std::mem::take(&mut self.wanted);
+        self.misjudged = false;
         self.granted = 0;
         self.version
     }
@@ -91,6 +123,7 @@ impl JobPlan {
             return false;
         }
         self.late = 0;
+        self.lifetime.is_counted = false;
         self.followed = Some(followed);
         true
     }
@@ -98,6 +131,28 @@ impl JobPlan {
     /// The plan doesn't fit any more. It is followed until another one is ready.
     pub fn outdate(&mut self) {
         self.wanted = Replan::Any;
+    }
+
+    /// The times that the plan rests on were far from what was measured: its length says nothing of when to plan anew.
+    pub fn misjudged(&mut self) {
+        self.wanted = Replan::Any;
+        self.misjudged = true;
+    }
+
+    /// A lease of the job was lost at `now`: the plan doesn't fit any more.
+    pub fn overtaken(&mut self, now: UnixMillis) {
+        self.outdate();
+        let followed = self.followed.as_ref().filter(|followed| !followed.migrates);
+        let Some(followed) = followed.filter(|_| !self.lifetime.is_counted) else { return };
+        let length = (followed.ends / 1000).saturating_sub(followed.at.0);
+        let lived = mul_div((now - followed.at).0, 1000, length.max(1)).min(1000);
+        let mean = (3 * self.lifetime.mean + lived) / 4;
+        self.lifetime = Lifetime { mean, is_counted: true };
+        if mean < MIN_LIFETIME {
+            self.lifetime.mean = MIN_LIFETIME * 5 / 4;
+            self.followed = None;
+            self.volatile_until = Some(now + Millis(length / VOLATILE_PART));
+        }
     }
 
     /// The number of the fleet and of the jobs that share it. Where it has changed, the plan doesn't fit.
@@ -144,16 +199,22 @@ impl JobPlan {
             return None;
         }
         // A plan that pins trials is for long: it needn't be made again every second.
-        let pause =
-            self.followed.as_ref().filter(|followed| followed.migrates).map_or(0, |followed| {
-                (followed.ends / 1000).saturating_sub(followed.at.0) / PLAN_PART
-            });
-        self.requested_at.map(|at| at + every.max(Millis(pause)))
+        let followed = self.followed.as_ref().filter(|_| !self.misjudged);
+        let pause = followed
+            .filter(|followed| followed.migrates)
+            .map_or(0, |followed| (followed.ends / 1000).saturating_sub(followed.at.0) / PLAN_PART);
+        let at = self.requested_at.map(|at| at + every.max(Millis(pause)));
+        at.map(|at| self.volatile_until.map_or(at, |until| until.max(at)))
     }
 
     /// Microseconds of the remaining hops of each device, without contention.
     pub fn loads(&self) -> impl Iterator<Item = ((HostId, &str), u64)> {
         self.followed.iter().flat_map(FollowedPlan::loads)
+    }
+
+    /// When all trials but this one end by the plan, in microseconds of the server's clock; 0 without one.
+    pub fn ends_beside(&self, trial: TrialId) -> u64 {
+        self.followed.as_ref().map_or(0, |followed| followed.ends_beside(trial))
     }
 
     /// Hops of the plan that is followed.
@@ -164,6 +225,11 @@ impl JobPlan {
     /// Is there a plan that is followed, and does it name other hosts only?
     pub fn leaves_out(&self, host: HostId) -> bool {
         self.followed.as_ref().is_some_and(|followed| followed.leaves_out(host))
+    }
+
+    /// Do losses overtake plans, long before these end?
+    pub fn is_disturbed(&self) -> bool {
+        self.lifetime.mean < DISTURBED_LIFETIME
     }
 
     /// Is there a plan that is followed?
@@ -292,5 +358,42 @@ mod tests {
         assert!(!is_taken(2_000), "its host is free in time");
         assert!(!is_taken(4_000), "it ends at the same time");
         assert!(is_taken(5_000), "its host is free after the other one");
+    }
+
+    #[test]
+    fn after_plans_that_losses_overtake_at_once_none_is_followed_for_a_while() {
+        let hour = Schedule { makespan: 3_600_000_000, ..Schedule::default() };
+        let overtaken_after = |millis| {
+            let mut planning = JobPlan::default();
+            let mut now = NOW;
+            for _ in 0..20 {
+                let version = planning.request(PlanRequest::empty(now, 1));
+                assert!(planning.ready(version, &hour, now, |_| true));
+                now = now + Millis(millis);
+                planning.overtaken(now);
+                if !planning.is_followed() {
+                    break;
+                }
+            }
+            (planning.is_followed(), planning.due_at(Millis(1)), now)
+        };
+        let (is_followed, due, now) = overtaken_after(1_000);
+        assert!(!is_followed);
+        assert_eq!(due, Some(now + Millis(1_800_000)), "half of the plan's length");
+        let (is_followed, due, now) = overtaken_after(1_800_000);
+        assert!(is_followed);
+        assert!(due <= Some(now), "the fleet is another, and a new plan may last");
+    }
+
+    #[test]
+    fn a_plan_from_wrong_times_is_made_anew_at_once() {
+        let mut planning = JobPlan::default();
+        let day = Schedule { makespan: 86_400_000_000, ..Schedule::default() };
+        let version = planning.request(PlanRequest { migrates: true, ..requested() });
+        assert!(planning.ready(version, &day, NOW, |_| true));
+        planning.outdate();
+        assert!(planning.due_at(Millis(1)) > Some(NOW + Millis(60_000)), "it is for long");
+        planning.misjudged();
+        assert_eq!(planning.due_at(Millis(1)), Some(NOW + Millis(1)));
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct FollowedPlan {
     pub(super) hops: u64,
     /// When the last one ends, in microseconds of the server's clock.
     pub(super) ends: u64,
+    /// The trial that ends last, and when all others have ended.
+    last: Option<(TrialId, u64)>,
     /// Each trial's hops, in order.
     trials: BTreeMap<TrialId, VecDeque<PlannedHop>>,
     /// Each device's hops, in order.
@@ -135,6 +137,8 @@ impl FollowedPlan {
             }
         }
         let trials = request.trials.iter().map(|(trial, _)| *trial).zip(of_trial);
+        let trials: BTreeMap<TrialId, VecDeque<PlannedHop>> =
+            trials.filter(|(_, hops)| !hops.is_empty()).collect();
         let mut lists: BTreeMap<HostId, BTreeMap<String, VecDeque<PlannedHop>>> = BTreeMap::new();
         for ((host, device), hops) in request.devices.iter().zip(of_device) {
             if !hops.is_empty() {
@@ -146,7 +150,8 @@ impl FollowedPlan {
             migrates: request.migrates,
             hops: to_u64(schedule.steps.len()),
             ends: begin.saturating_add(schedule.makespan),
-            trials: trials.filter(|(_, hops)| !hops.is_empty()).collect(),
+            last: last_of(&trials),
+            trials,
             lists,
         }
     }
@@ -225,6 +230,11 @@ impl FollowedPlan {
             micros.max(free).saturating_sub(hop.start)
         });
         behind.max().unwrap_or(0)
+    }
+
+    /// When all trials but this one end, in microseconds of the server's clock.
+    pub(super) fn ends_beside(&self, trial: TrialId) -> u64 {
+        self.last.map_or(0, |(last, others)| if last == trial { others } else { self.ends })
     }
 
     /// Has it hops, and none for this host?
@@ -307,6 +317,14 @@ impl FollowedPlan {
             }
         }
     }
+}
+
+/// The trial that ends last, and when all others have ended.
+fn last_of(trials: &BTreeMap<TrialId, VecDeque<PlannedHop>>) -> Option<(TrialId, u64)> {
+    let ends = trials.iter().filter_map(|(trial, hops)| Some((hops.back()?.end, *trial)));
+    let (_, last) = ends.clone().max()?;
+    let others = ends.filter(|(_, trial)| *trial != last).map(|(end, _)| end);
+    Some((last, others.max().unwrap_or(0)))
 }
 
 /// For each device, the number of the first one that is equal to it.

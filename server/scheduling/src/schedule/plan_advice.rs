@@ -63,7 +63,9 @@ impl Scheduler<'_> {
                     standing: shards.standing(shard),
                     is_fixed: chain.has_fixed_visits(),
                 });
-                let most = self.hops_per_lease(job, trial, shard, at).min(further + 1);
+                let most = self.hops_per_lease(job, trial, shard, at);
+                // Where losses overtake plans, the host's other shards go with the planned ones, as far as that saves transfers.
+                let most = if plan.is_disturbed() { most } else { most.min(further + 1) };
                 let then = batch_hops(chain, shard, |shard| shards.standing(shard), most);
                 let after = continued.after.map(|(lease, produced)| ResultBefore {
                     lease,
@@ -98,6 +100,20 @@ impl Scheduler<'_> {
             let own = self.cost.class_for(job, &at.slots.classes);
             pools.all(|pool| self.cost.class_for(job, &pool.classes) != own)
         })
+    }
+
+    /// Does a job's plan have a trial go on in another numeric class than it is in? It may have begun while the plan was made.
+    pub fn is_planned_in_other_class(&self, job: &Job) -> bool {
+        let mut bound = job.trials.iter().filter(|trial| has_planned_work(trial));
+        job.spec.placement.reproducible
+            && bound.any(|trial| {
+                let required = self.state.expected_class(job, trial);
+                let host = self.planned_host(job, trial);
+                required.zip(host).is_some_and(|(required, host)| {
+                    let mut pools = self.hosts.fleet().pools(host).iter();
+                    pools.all(|pool| !pool.classes.offers(required))
+                })
+            })
     }
 
     /// Does a job limit its hosts, and has its plan others for all trials that could go on?

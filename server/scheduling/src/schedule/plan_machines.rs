@@ -75,7 +75,7 @@ impl PlanProblems<'_> {
     /// are numbered.
     pub(super) fn plan_machines(&self, job: &Job) -> (Vec<Slot>, Vec<Machine>, Vec<Digest>) {
         let (mut slots, mut machines, mut classes) = (Vec::new(), Vec::new(), Vec::new());
-        let begun = self.planned_trials(job).filter_map(|of| self.state.required_class(job, of));
+        let begun = self.planned_trials(job).filter_map(|of| self.state.expected_class(job, of));
         let begun: BTreeSet<Digest> = match job.verified_quorum() {
             Some(_) => begun.collect(),
             None => BTreeSet::new(),
@@ -83,6 +83,7 @@ impl PlanProblems<'_> {
         for (host, devices) in self.plan_hosts(job) {
             let session = self.hosts.session(host);
             let line = self.cost.line(host, devices.iter().map(|pool| pool.slots).sum());
+            let line_free_at = self.occupancy.line_free_in(host);
             for pool in devices {
                 let device = session.and_then(|session| session.device(&pool.device));
                 let flops = device.map_or(0.0, |device| device.flops);
@@ -101,7 +102,13 @@ impl PlanProblems<'_> {
                 );
                 for free_at in free {
                     slots.push(((host, pool.device.clone()), figures));
-                    machines.push(Machine { free_at, class, line, ..Machine::default() });
+                    machines.push(Machine {
+                        free_at,
+                        line_free_at,
+                        class,
+                        line,
+                        ..Machine::default()
+                    });
                 }
             }
         }
@@ -149,6 +156,24 @@ impl PlanProblems<'_> {
         let holders = (0u32..).zip(slots).filter(|(_, ((host, device), _))| keeps(*host, device));
         holders.map(|(slot, _)| slot).collect()
     }
+
+    /// By slot: microseconds until its host should have all shards, or as many as its cache has room for.
+    pub(super) fn first_fetches(&self, job: &Job, slots: &[Slot]) -> Vec<u64> {
+        let mut known: BTreeMap<HostId, u64> = BTreeMap::new();
+        let fetches = slots.iter().map(|((host, _), _)| {
+            *known.entry(*host).or_insert_with(|| {
+                let session = self.hosts.session(*host);
+                let is_cached = |blob: &Digest| session.is_some_and(|of| of.cached.contains(blob));
+                let lacking = job.data.train.iter().map(|shard| shard.blob);
+                let lacking = lacking.filter(|blob| !is_cached(&blob.sha256));
+                let bytes = lacking.fold(0_u64, |all, blob| all.saturating_add(blob.bytes));
+                let room = session.and_then(|session| session.cache).unwrap_or(u64::MAX);
+                self.cost.fetch_time(*host, bytes.min(room))
+            })
+        });
+        fetches.collect()
+    }
+
     /// By slot: microseconds of its host's line for the shards of a hop, where a host trains whole trials.
     ///
     /// A trial that is trained on one host visits all shards there. Where the cache is smaller than they are, most visits

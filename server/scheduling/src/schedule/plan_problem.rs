@@ -74,6 +74,7 @@ impl PlanProblems<'_> {
                 return None;
             }
             slow_down(&mut alone, &fetches);
+            wait_for_shards(&mut alone, &self.first_fetches(job, &slots));
         }
         if alone.trials.is_empty() || alone.check().is_err() {
             return None;
@@ -93,7 +94,9 @@ impl PlanProblems<'_> {
             at: self.now,
             free,
             fleet: self.hosts.fleet().version() + self.planner.sharing_version(),
-            migrates: problem.trials.iter().any(PlanTrial::migrates),
+            // A trial goes to the hosts of its shards, where these are kept by some.
+            migrates: placement.replicas == Replicas::Demand
+                && problem.trials.iter().any(PlanTrial::migrates),
             trials: of,
             devices: slots.into_iter().map(|(device, _)| device).collect(),
             contention,
@@ -165,7 +168,7 @@ impl PlanProblems<'_> {
         rows: &[u64],
     ) -> (Vec<PlanTrial>, Vec<(TrialId, Epoch)>) {
         let class_of = |trial: &Trial| {
-            let required = self.state.required_class(job, trial);
+            let required = self.state.expected_class(job, trial);
             required.map(|required| classes.iter().position(|class| *class == required))
         };
         let unproved = self.unproved_slots(job, slots);
@@ -204,9 +207,7 @@ impl PlanProblems<'_> {
             trials.push(PlanTrial {
                 free_at: self.occupancy.next_version_in(trial, send),
                 // The host goes on while the checkpoint is uploaded.
-                at: at.map(|slot| {
-                    (u32::saturating_from(slot), self.occupancy.next_version_in(trial, 0))
-                }),
+                at: at.map(|slot| (u32::saturating_from(slot), self.occupancy.next_hop_in(trial))),
                 epoch: epoch.0,
                 checkpoint_bytes: if is_negligible { 0 } else { trial.checkpoint_bytes },
                 order: planned_order(job, trial, &chain, epochs_after),
@@ -263,6 +264,23 @@ fn slow_down(problem: &mut Problem, fetches: &[u64]) {
         for (pace, fetch) in trial.pace.iter_mut().zip(fetches) {
             *pace = (*pace).max(scaled(*fetch, PACE_ONE, mean));
         }
+    }
+}
+
+/// A slot ends no trial's first epoch before its host has fetched the shards: it begins so much later. `fetches`: by slot,
+/// microseconds.
+fn wait_for_shards(problem: &mut Problem, fetches: &[u64]) {
+    let trials = to_u64(problem.trials.len()).max(1);
+    let epochs = (0..).zip(&problem.machines).map(|(machine, _)| {
+        let epochs = problem.trials.iter().map(|trial| {
+            let pace = trial.pace.get(machine).copied().unwrap_or(PACE_ONE);
+            scaled(trial.work.iter().sum(), pace, PACE_ONE)
+        });
+        epochs.fold(0, u64::saturating_add) / trials
+    });
+    let epochs: Vec<u64> = epochs.collect();
+    for ((machine, fetch), epoch) in problem.machines.iter_mut().zip(fetches).zip(epochs) {
+        machine.free_at = machine.free_at.max(fetch.saturating_sub(epoch));
     }
 }
 

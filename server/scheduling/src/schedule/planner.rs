@@ -6,7 +6,7 @@ use crate::{
     memo::Memo,
 };
 use sojourn_protocol::{
-    ids::{HostId, JobId},
+    ids::{HostId, JobId, LeaseId},
     time::UnixMillis,
 };
 use sojourn_state::State;
@@ -40,6 +40,8 @@ pub struct Planner {
     next_speculation: Option<UnixMillis>,
     /// When that was done last.
     last_speculation: UnixMillis,
+    /// The lease by which its job would end later, as of that time.
+    stragglers: BTreeMap<JobId, LeaseId>,
     /// The fleet and the number of trials for which merge modes were chosen.
     merge_modes: Memo<(u64, usize)>,
     /// The amounts that jobs may still spend.
@@ -152,10 +154,22 @@ impl Planner {
         }
     }
 
+    /// A lease of a job was lost: its plan doesn't fit any more.
+    pub fn plan_overtaken(&mut self, job: JobId, now: UnixMillis) {
+        if let Some(plan) = self.plans.get_mut(&job) {
+            plan.overtaken(now);
+        }
+    }
+
     /// No plan fits any more, but perhaps this one.
     pub fn outdate_plans_but(&mut self, kept: Option<JobId>) {
         let others = self.plans.iter_mut().filter(|(job, _)| kept != Some(**job));
         others.for_each(|(_, plan)| plan.outdate());
+    }
+
+    /// The times that plans rest on were far from what was measured.
+    pub fn misjudged_plans(&mut self) {
+        self.plans.values_mut().for_each(JobPlan::misjudged);
     }
 
     /// A device is idle that wasn't: plans may go on there.
@@ -223,6 +237,21 @@ impl Planner {
             self.last_speculation = now;
         }
         due
+    }
+
+    /// The lease by which a job would end later, as of the last look.
+    pub fn straggler(&self, job: JobId) -> Option<LeaseId> {
+        self.stragglers.get(&job).copied()
+    }
+
+    /// Are there such leases of any job?
+    pub fn has_stragglers(&self) -> bool {
+        !self.stragglers.is_empty()
+    }
+
+    /// These are the leases by which jobs would end later.
+    pub fn set_stragglers(&mut self, stragglers: BTreeMap<JobId, LeaseId>) {
+        self.stragglers = stragglers;
     }
 
     /// The fleet and the number of trials for which merge modes were chosen.

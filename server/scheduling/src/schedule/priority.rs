@@ -112,7 +112,8 @@ impl Priorities<'_> {
     fn returns_in(&self, trial: &Trial, at: DeviceRef<'_>) -> Option<u64> {
         let here = |lease: &Lease| lease.host == at.host && lease.device == at.slots.device.name;
         let lease = self.state.in_hand(trial).next().filter(|lease| here(lease))?;
-        let is_in_slot = self.leases.deadline(lease.id).is_some_and(|deadline| !deadline.finished);
+        let is_in_slot =
+            self.leases.deadline(lease.id).is_some_and(|deadline| !deadline.is_finished());
         let goes_on = trial.merging.is_none() && (at.ahead || !is_in_slot);
         goes_on.then(|| {
             let send = self.cost.transfer_time(trial, at.host).send;
@@ -133,7 +134,7 @@ impl Priorities<'_> {
                 let lease = match self.state.leases.get(&held.lease) {
                     Some(live) => {
                         let deadline = self.leases.deadline(live.id)?;
-                        Some(&**live).filter(|_| !deadline.started && !deadline.finished)?
+                        Some(&**live).filter(|_| !deadline.started && !deadline.is_finished())?
                     }
                     None => &self.leases.provisional().get(host, held.lease)?.lease,
                 };
@@ -221,7 +222,7 @@ impl Priorities<'_> {
         device: &'b str,
     ) -> impl Iterator<Item = LeaseId> + 'b {
         let unfinished =
-            |lease: &LeaseId| self.leases.deadline(*lease).is_some_and(|of| !of.finished);
+            |lease: &LeaseId| self.leases.deadline(*lease).is_some_and(|of| !of.is_finished());
         self.occupancy.leases_on(host, device).filter(unfinished)
     }
 }

@@ -182,7 +182,7 @@ impl<'a, 'b> Simulation<'a, 'b> {
         self.free.clear();
         self.free.extend(problem.machines.iter().map(|machine| machine.free_at));
         self.line_free.clear();
-        self.line_free.resize(self.free.len(), 0);
+        self.line_free.extend(problem.machines.iter().map(|machine| machine.line_free_at));
         self.choices.clear();
         self.choices.resize(self.free.len(), None);
         self.next.clear();

@@ -238,8 +238,10 @@ fn moving() -> impl Strategy<Value = Problem> {
             let speed = |speed: u64| if speed == 0 { 0 } else { speed.max(100_000) };
             Line { upload: speed(upload), download: speed(download), machines }
         });
-        let machine = (0_u64..50, 0_u64..3, line).prop_map(|(free_at, latency, line)| Machine {
+        let times = (0_u64..50, 0_u64..200, 0_u64..3);
+        let machine = (times, line).prop_map(|((free_at, line_free_at, latency), line)| Machine {
             free_at,
+            line_free_at,
             latency,
             line,
             class: 0,
