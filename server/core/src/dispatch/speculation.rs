@@ -4,6 +4,7 @@ use super::Dispatcher;
 use crate::{effect::Answer, fault::CoreFault, ledger::SPECULATION_INTERVAL};
 use sojourn_protocol::ids::JobId;
 use sojourn_scheduling::schedule::{Assignment, Speculate, SpeculationTarget};
+use std::collections::BTreeMap;
 
 impl Dispatcher<'_> {
     /// Gives speculative leases to waiting hosts, where it is the time to look.
@@ -14,6 +15,7 @@ impl Dispatcher<'_> {
         }
         let jobs: Vec<JobId> =
             self.scheduler().by_fair_share().into_iter().map(|job| job.id).collect();
+        self.find_stragglers(&jobs);
         for job in jobs {
             while self.leases.ledger.waiters.polls().any_idle() {
                 match self.scheduler().find_speculation(job) {
@@ -31,6 +33,20 @@ impl Dispatcher<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Looks for the leases by which jobs would end later: hosts that ask from now on may get second ones.
+    fn find_stragglers(&mut self, jobs: &[JobId]) {
+        let now = self.leases.ledger.clock.now();
+        let mut all = BTreeMap::new();
+        for job in jobs {
+            let (straggler, look_at) = self.scheduler().straggler(*job);
+            all.extend(straggler.map(|lease| (*job, lease)));
+            if let Some(at) = look_at {
+                self.leases.ledger.planner.speculate_at(at.max(now + SPECULATION_INTERVAL));
+            }
+        }
+        self.leases.ledger.planner.set_stragglers(all);
     }
 
     fn grant_speculation(

@@ -5,7 +5,7 @@ use sojourn_core::{Answer, Command, Effect, Event, LeaseEnd, ReplyTo};
 use sojourn_protocol::{
     api::{HeartbeatRequest, Held, HeldState, WorkRequest},
     ids::{HostId, LeaseId, TrialId, Version},
-    inventory::{Inventory, Measured, Workload},
+    inventory::{Inventory, Links, Measured, Workload},
     report::{Outcome, Report, ReportEnd, ReportState},
     time::Millis,
     unit::Lease,
@@ -289,4 +289,62 @@ fn while_shards_are_left_none_is_trained_twice() {
     runs(&mut bench, HOST, first.id, 1);
     let (other, _) = wait_for_speculation(&mut bench, 9).expect("the other shard");
     assert_eq!(bench.core.state().leases[&other.id].speculative_for, None);
+}
+
+/// The same, over a line that takes so many bytes a second.
+fn on_a_line(lease: &Lease, upload: u64) -> Inventory {
+    let links = Links { download: Some(1_000_000), upload: Some(upload) };
+    Inventory { links, ..measured(lease, "class") }
+}
+
+/// A job of so many trials; the first host has trained a hop, and sends it over a line on which that takes minutes.
+fn sending(trials: u32) -> (Bench, Lease) {
+    let mut bench = Bench::with_copies(50, trials, 2, "");
+    let lease = bench.lease(HOST);
+    let bytes = bench.core.state().jobs[&JOB].trials[0].checkpoint_bytes;
+    let slow = (bytes / 300).max(1);
+    for (host, upload) in [(HOST, slow), (OTHER, 1_000_000)] {
+        let holding = if host == HOST { vec![(lease.id, HeldState::Waiting)] } else { Vec::new() };
+        let inventory = Some(on_a_line(&lease, upload));
+        bench.ask(host, WorkRequest { inventory, ..request(0, holding) });
+    }
+    runs(&mut bench, HOST, lease.id, 1);
+    bench.now += 5_000;
+    sends(&mut bench, lease.id, 0);
+    (bench, lease)
+}
+
+fn sends(bench: &mut Bench, lease: LeaseId, sent: u64) {
+    let holding = vec![Held::new(lease, HeldState::Sending { sent })];
+    let request = HeartbeatRequest::new(holding, Vec::new());
+    bench.apply(Command::Heartbeat { to: ReplyTo(1), host: HOST, request });
+}
+
+#[test]
+fn a_hop_whose_result_is_on_a_slow_line_is_trained_again_where_that_is_sooner() {
+    let (mut bench, first) = sending(1);
+    let effects = bench.apply(Command::Ask { to: PARKED, host: OTHER, request: waiting() });
+    let copy = given(&effects).expect("five minutes are left there, and a hop takes ten seconds");
+    assert_eq!(copy.unit, first.unit);
+    assert_eq!(bench.core.state().leases[&copy.id].speculative_for, Some(first.id));
+}
+
+#[test]
+fn a_hop_whose_result_has_nearly_arrived_is_not_trained_again() {
+    let (mut bench, first) = sending(1);
+    let bytes = bench.core.state().jobs[&JOB].trials[0].checkpoint_bytes;
+    bench.now += 2_000;
+    sends(&mut bench, first.id, bytes - 1);
+    let effects = bench.apply(Command::Ask { to: PARKED, host: OTHER, request: waiting() });
+    assert!(given(&effects).is_none());
+}
+
+#[test]
+fn the_next_host_that_asks_takes_over_a_hop_by_which_the_job_would_end_later() {
+    let (mut bench, first) = sending(2);
+    let copy = bench.lease(OTHER);
+    assert_eq!(copy.unit, first.unit, "the other trial has an open hop, and can wait");
+    bench.finish(OTHER, &copy);
+    let next = bench.lease(OTHER);
+    assert_eq!(bench.core.state().leases[&next.id].speculative_for, None);
 }

@@ -4,6 +4,9 @@
 //! checkpoint first. Other hosts leave them to it where it would be free before they had fetched what they lack. They do so
 //! for no longer than half of that fetch, from when the first of them did.
 //!
+//! A host that would have the result only after the job's hops could be done leaves an evaluation to a host that would have it
+//! in less than half of that time: no host makes a search longer.
+//!
 //! Where results are verified, an evaluation is done in a numeric class that enough parties offer: its trial's, where that is one,
 //! else any. Where there is none, it is done in its trial's class, and waits there for another party.
 
@@ -18,6 +21,7 @@ use super::{
 use crate::{
     cost::Cost,
     hosts::{DeviceRef, DeviceSlots, Hosts},
+    index::DerivedIndex,
     leases::Occupancy,
     waiters::Waiters,
 };
@@ -34,6 +38,10 @@ use std::collections::BTreeMap;
 const MAX_CANDIDATES: usize = 64;
 /// Microseconds. Where a fetch takes no longer, the evaluation is not left to another host.
 const MIN_DEFERRED_FETCH: u64 = 200_000;
+/// Microseconds. Where an evaluation takes no longer, it doesn't hold the job up.
+const MIN_HOLD_UP: u64 = 1_000_000;
+/// Hosts to which an evaluation that would hold up the job may be left: the one that produced the checkpoint, and the fastest.
+const MAX_QUICKER_HOSTS: usize = 8;
 
 /// An evaluation that could be granted.
 #[derive(Clone, Copy)]
@@ -90,6 +98,7 @@ pub(super) struct Evaluations<'a> {
     pub occupancy: Occupancy<'a>,
     pub eligible: Eligibility<'a>,
     pub depth: Depth<'a>,
+    pub index: &'a DerivedIndex,
 }
 
 impl<'a> Evaluations<'a> {
@@ -103,6 +112,7 @@ impl<'a> Evaluations<'a> {
             occupancy: from.occupancy,
             eligible: from.eligible,
             depth: Depth::of(from),
+            index: from.index,
         }
     }
 }
@@ -193,13 +203,19 @@ impl Evaluations<'_> {
         let may = |wanted: &OpenEvaluation<'_>| self.may_evaluate(job, wanted, at);
         let mut first = None;
         for wanted in wanted.filter(may).take(MAX_CANDIDATES) {
-            if wanted.producer() == Some(at.host) {
+            if wanted.producer() == Some(at.host)
+                && self.left_to_quicker(job, &wanted, at).is_none()
+            {
                 return Some(wanted);
             }
             if first.is_some() {
                 continue;
             }
-            match (&mut deferred, self.deferral(job, wanted, at)) {
+            let left = self.left_to_quicker(job, &wanted, at);
+            if left.is_some() && deferred.is_none() {
+                continue;
+            }
+            match (&mut deferred, left.or_else(|| self.deferral(job, wanted, at))) {
                 (Some(deferred), Some(micros)) => deferred.leave_evaluation(wanted.unit, micros),
                 _ => first = Some(wanted),
             }
@@ -304,6 +320,53 @@ impl Evaluations<'_> {
         // A host that is free takes it at once, or has a reason not to.
         let look_in = if free_in > 0 { free_in.min(patience) } else { patience };
         (there < here).then_some(look_in)
+    }
+
+    /// Would the job wait for this host, and would another one be done much sooner? Then the evaluation is left to such hosts,
+    /// and this one looks again in so many microseconds.
+    fn left_to_quicker(
+        &self,
+        job: &Job,
+        wanted: &OpenEvaluation<'_>,
+        at: DeviceRef<'_>,
+    ) -> Option<u64> {
+        let here = self.evaluation_time(job, wanted, at);
+        let remaining = self.index.remaining(job.id);
+        let fleet = self.hosts.fleet();
+        let ends = remaining.map_or(0, |of| fleet.time_for(of.total(), of.longest()));
+        if here <= ends.max(MIN_HOLD_UP) {
+            return None;
+        }
+        let within = self.evaluated_in(job, wanted);
+        let fastest = fleet.by_speed(None, MAX_QUICKER_HOSTS);
+        let mut others = wanted.producer().into_iter().chain(fastest);
+        let is_quicker = |host: HostId| {
+            let Some(session) = self.hosts.session(host) else { return false };
+            host != at.host
+                && !self.hosts.is_cooling_down(host, self.now)
+                && self.could_evaluate(job, wanted, host, within)
+                && session.devices.values().any(|slots| {
+                    let at = DeviceRef { host, slots, ahead: true };
+                    self.evaluation_time(job, wanted, at) < here / 2
+                })
+        };
+        others.any(is_quicker).then_some(here / 2)
+    }
+
+    /// Microseconds until a device would have done an evaluation. It begins when its slot is free, and its host has what it
+    /// lacks.
+    fn evaluation_time(&self, job: &Job, wanted: &OpenEvaluation<'_>, at: DeviceRef<'_>) -> u64 {
+        let fetch = self.cost.fetch_time(at.host, self.missing_bytes(job, *wanted, at.host));
+        let fetched = self.occupancy.all_fetched_in(at.host).saturating_add(fetch);
+        let priority = job.spec.placement.priority;
+        let device = &at.slots.device.name;
+        let free = match at.ahead {
+            true => self.occupancy.slots_free_at((at.host, device), at.slots.count, priority),
+            false => Vec::new(),
+        };
+        let begins = free.into_iter().min().unwrap_or(0).max(fetched);
+        let class = self.cost.class_for(job, &at.slots.classes);
+        begins.saturating_add(self.cost.unit_time(at.key(class), wanted.unit, &[]))
     }
 
     /// Bytes that a host would have to fetch for an evaluation.

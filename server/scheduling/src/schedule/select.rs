@@ -25,7 +25,9 @@ impl<'a> Scheduler<'a> {
     /// Can anything be assigned to a host: a unit that is open, or one that a plan has it go on with?
     pub fn has_work_for(&self, host: HostId) -> bool {
         !self.hosts.is_cooling_down(host, self.now)
-            && (self.state.supply() > 0 || self.planner.plans().any(|(_, plan)| plan.is_followed()))
+            && (self.state.supply() > 0
+                || self.planner.has_stragglers()
+                || self.planner.plans().any(|(_, plan)| plan.is_followed()))
     }
 
     /// The unit that a slot gets, or what it goes on with when it has ended its own: of a job of a priority above
@@ -95,6 +97,9 @@ impl<'a> Scheduler<'a> {
             verifiers.verification_for(job, at).or_else(|| evaluations.backlog_for(job, at))
         {
             return Some(first);
+        }
+        if let Some(second) = self.second_lease_for(job, at) {
+            return Some(second);
         }
         if let Some(micros) = Depth::of(self).keeps_slot_for(job, at) {
             deferred.wait(micros);

@@ -1,8 +1,13 @@
-//! Speculative leases: a running hop for which its trial, and with it the job, waits is given to a second host, where
-//! that should end it clearly sooner. The first valid result wins, and the other host is told to stop.
+//! Speculative leases: a hop for which its trial, and with it the job, waits is given to a second host, where that should
+//! bring its result clearly sooner. The first valid result wins, and the other host is told to stop. The time of a hop is that
+//! until its result is at the server: one that is uploaded over a slow line holds its trial up like one that is trained slowly.
 //!
-//! Only idle hosts get speculative leases, and only while the work that is done twice stays below a share of the job's.
-//! Waiting hosts are looked at when something has changed, and when a hop is due or its host may have fallen silent.
+//! As a rule only idle hosts get speculative leases. A hop by which the job would end later is a straggler: its second lease
+//! goes to the next host that asks and could be sooner, though there are other hops for that host (as in LATE, Zaharia et al.,
+//! "Improving MapReduce Performance in Heterogeneous Environments", OSDI 2008). The work that is done twice stays below a part
+//! of the job's.
+//!
+//! Hosts that wait are looked at when something has changed, and when a hop is due or its host may have fallen silent.
 
 use super::{
     assignment::Assignment,
@@ -11,10 +16,7 @@ use super::{
     scheduler::Scheduler,
     verifiers::Verifiers,
 };
-use crate::{
-    hosts::{DeviceRef, training_time},
-    index::RemainingWorkIndex,
-};
+use crate::hosts::{DeviceRef, training_time};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
     quantity::{mul_div, to_u64},
@@ -38,11 +40,11 @@ const NEAR_END_HOPS: u64 = 1;
 /// A host that breaks more deadlines, in thousandths, gets no speculative leases.
 const MAX_UNRELIABILITY: u64 = 300;
 
-/// A running hop, and when it should end.
+/// A hop whose result isn't at the server, and when it should be.
 #[derive(Debug, Clone, Copy)]
 struct RunningHop {
     lease: LeaseId,
-    /// Microseconds until it should end.
+    /// Microseconds until its result should be at the server.
     ends: u64,
     /// Microseconds by which it is late, and by which it may take longer before it is.
     late: u64,
@@ -51,6 +53,38 @@ struct RunningHop {
     silent: Option<(UnixMillis, UnixMillis)>,
     /// When its host will have been silent for too long.
     silent_at: UnixMillis,
+}
+
+/// A hop that only one host has.
+struct SlowHop<'a> {
+    job: &'a Job,
+    trial: &'a Trial,
+    lease: &'a Lease,
+    running: RunningHop,
+    /// Microseconds that its trial takes after it.
+    after: u64,
+    /// Microseconds until the job is expected to be done.
+    longest: u64,
+}
+
+impl SlowHop<'_> {
+    /// Microseconds until its trial ends.
+    fn ends(&self) -> u64 {
+        self.after.saturating_add(self.running.ends)
+    }
+}
+
+/// When to look again.
+#[derive(Default)]
+struct LookAt(Option<UnixMillis>);
+
+impl LookAt {
+    /// So many microseconds after a hop is late, or when its host will have been silent for too long.
+    fn after(&mut self, now: UnixMillis, running: &RunningHop, micros: u64) {
+        let late = running.ends.saturating_add(running.spread).saturating_add(micros);
+        let at = (now + Millis(late / 1000)).min(running.silent_at);
+        self.0 = Some(self.0.map_or(at, |before| before.min(at)));
+    }
 }
 
 /// A device that a speculative lease may go to.
@@ -72,75 +106,125 @@ pub enum Speculate {
 }
 
 impl Scheduler<'_> {
-    /// The first speculative lease of a job's hops that is worth while; where there is none, when to look again.
+    /// The first speculative lease of a job's hops that is worth while for an idle host; where there is none, when to look
+    /// again.
     pub fn find_speculation(&self, job: JobId) -> Speculate {
-        let none = Speculate::Later(None);
-        let Some(job) = self.state.jobs.get(&job).filter(|job| job.is_open()) else { return none };
-        let Some(remaining) = self.index.remaining(job.id) else { return none };
-        if self.state.lost_data(job).is_some() {
-            return none;
+        let mut look_at = LookAt::default();
+        for SlowHop { job, trial, lease, running, after, longest } in self.slow_hops(job) {
+            if !is_near_end(job, trial, lease) {
+                let ends = after.saturating_add(running.ends);
+                if ends < longest - longest / 10 {
+                    look_at.after(self.now, &running, longest - ends);
+                    continue;
+                }
+            }
+            let Some(target) = self.best_target(job, trial, lease) else { continue };
+            let Some(straggler) = self.worth_while(running, target.takes) else {
+                look_at.after(self.now, &running, worth(target.takes));
+                continue;
+            };
+            let assignment = Box::new(for_lease(lease, running, straggler));
+            return Speculate::Grant(target, assignment);
         }
-        let mut look_at: Option<UnixMillis> = None;
-        let longest = self.expected_end(remaining);
+        Speculate::Later(look_at.0)
+    }
+
+    /// The straggler of a job: of the hops by which it would end later than its other trials, the one whose trial would end last.
+    /// And when to look again, if at all.
+    pub fn straggler(&self, job: JobId) -> (Option<LeaseId>, Option<UnixMillis>) {
+        let mut look_at = LookAt::default();
+        let mut last: Option<(u64, LeaseId)> = None;
+        for slow in self.slow_hops(job) {
+            let (ends, others) = (slow.ends(), self.others_end(&slow));
+            if ends <= others.saturating_add(MIN_GAIN) {
+                look_at.after(self.now, &slow.running, others - ends.min(others));
+            } else if last.is_none_or(|(latest, _)| ends > latest) {
+                last = Some((ends, slow.lease.id));
+            }
+        }
+        (last.map(|(_, lease)| lease), look_at.0)
+    }
+
+    /// The second lease of a job's straggler that is worth while on a device which asks for work.
+    pub(super) fn second_lease_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
+        let straggler = self.planner.straggler(job.id)?;
+        self.slow_hops(job.id).into_iter().find_map(|slow| {
+            let holds_up = slow.ends() > self.others_end(&slow);
+            let SlowHop { trial, lease, running, .. } = slow;
+            if !holds_up {
+                return None;
+            }
+            if lease.id != straggler || !self.may_take_over(job, lease, at.host) {
+                return None;
+            }
+            let waits = match at.ahead {
+                true => self.occupancy.slots_free_at(
+                    (at.host, &at.slots.device.name),
+                    at.slots.count,
+                    job.spec.placement.priority,
+                ),
+                false => Vec::new(),
+            };
+            let takes = self.takes_on(job, trial, lease, at)?;
+            let takes = takes.saturating_add(waits.into_iter().min().unwrap_or(0));
+            let straggler = self.worth_while(running, takes)?;
+            Some(for_lease(lease, running, straggler))
+        })
+    }
+
+    /// Microseconds until the job's other trials are expected to end: all that remains on all devices, or by the job's plan.
+    fn others_end(&self, slow: &SlowHop<'_>) -> u64 {
+        let planned = self.planner.plan(slow.job.id).map_or(0, |of| of.ends_beside(slow.trial.id));
+        slow.longest.max(planned.saturating_sub(self.now.0.saturating_mul(1000)))
+    }
+
+    /// The hops of a job that only one host has, for which their trials wait, of the trials with the most work left; none that
+    /// may not be repeated.
+    fn slow_hops(&self, job: JobId) -> Vec<SlowHop<'_>> {
+        let job = self.state.jobs.get(&job).filter(|job| job.is_open());
+        let job = job.filter(|job| self.state.lost_data(job).is_none());
+        let remaining = job.and_then(|job| self.index.remaining(job.id));
+        let (Some(job), Some(remaining)) = (job, remaining) else { return Vec::new() };
+        let longest = self.hosts.fleet().time_for(remaining.total(), remaining.longest());
         let all = job.work();
+        let mut slow = Vec::new();
         for (trial, work) in remaining.running().take(MAX_TRIALS) {
             let Some(trial) = job.trial(trial) else { continue };
             for running in self.sole_attempts(trial) {
                 let Some(lease) = self.state.leases.get(&running.lease) else { continue };
-                if !self.may_repeat(job, all, lease) {
-                    continue;
+                if self.may_repeat(job, all, lease) {
+                    let after = self.time_after(trial, lease, work);
+                    slow.push(SlowHop { job, trial, lease, running, after, longest });
                 }
-                let mut not_before = |micros: u64| {
-                    let late = running.ends.saturating_add(running.spread).saturating_add(micros);
-                    let at = self.now + Millis(late / 1000);
-                    let at = at.min(running.silent_at);
-                    look_at = Some(look_at.map_or(at, |before| before.min(at)));
-                };
-                if !is_near_end(job, trial, lease) {
-                    let ends = self.time_after(trial, lease, work).saturating_add(running.ends);
-                    if ends < longest - longest / 10 {
-                        not_before(longest - ends);
-                        continue;
-                    }
-                }
-                let Some(target) = self.best_target(job, trial, lease) else { continue };
-                let Some(straggler) = self.worth_while(running, target.takes) else {
-                    not_before(worth(target.takes));
-                    continue;
-                };
-                let assignment = Box::new(for_lease(lease, running, straggler));
-                return Speculate::Grant(target, assignment);
             }
         }
-        Speculate::Later(look_at)
-    }
-
-    /// Microseconds until a job is expected to be done.
-    fn expected_end(&self, remaining: &RemainingWorkIndex) -> u64 {
-        let fleet = &self.hosts.fleet();
-        training_time(remaining.longest(), fleet.fastest(None))
-            .max(training_time(remaining.total(), fleet.capacity()))
+        slow
     }
 
     /// The hops for which a trial waits and which only one host trains: those that end last come first.
     fn sole_attempts(&self, trial: &Trial) -> Vec<RunningHop> {
         let mut alone: Vec<RunningHop> =
-            trial.alone().filter_map(|lease| self.running_hop(lease)).collect();
+            trial.alone().filter_map(|lease| self.running_hop(trial, lease)).collect();
         alone.sort_by_key(|running| (Reverse(running.ends), running.lease));
         alone
     }
 
-    /// How far a live lease's hop is; `None` where its result is being uploaded.
-    fn running_hop(&self, id: LeaseId) -> Option<RunningHop> {
+    /// How far a live lease's hop is.
+    fn running_hop(&self, trial: &Trial, id: LeaseId) -> Option<RunningHop> {
         let (lease, deadline) = (self.state.leases.get(&id)?, self.leases.deadline(id)?);
-        if deadline.finished {
-            return None;
-        }
         let micros = |from: UnixMillis, to: UnixMillis| (to - from).0.saturating_mul(1000);
+        let transfer = self.cost.transfer_time(trial, lease.host);
+        let send = if transfer.is_negligible() { 0 } else { transfer.send };
         let estimate = self.cost.lease_time(id);
         let spread = estimate.saturating_mul(self.cost.spread(lease)) / 1000;
-        let (passed, due, spread) = if !deadline.started {
-            // It waits for the units before it, and for its bytes.
+        let fetched_in = self.occupancy.fetched_in(id);
+        let (passed, due, spread) = if let Some(since) = deadline.finished_at {
+            (micros(since, self.now), send, send / GAIN_PART)
+        } else if !deadline.started && fetched_in > 0 {
+            // It waits for its bytes.
+            (0, estimate.saturating_add(self.occupancy.begins_in(id)), spread)
+        } else if !deadline.started {
+            // It waits for the units before it.
             let due = estimate.saturating_add(self.occupancy.queue_time(lease.id));
             (micros(lease.granted_at, self.now), due, spread)
         } else if let Some((so_far, gained)) = deadline.pace() {
@@ -158,6 +242,14 @@ impl Scheduler<'_> {
         // A hop that is later than its estimate's spread is assumed to need the same delay once more.
         let late = passed.saturating_sub(due.saturating_add(spread));
         let mut remaining = due.saturating_sub(passed).max(late);
+        remaining = match deadline.is_finished() {
+            true if send > 0 => self.occupancy.sent_in(id),
+            true => remaining,
+            false => {
+                let line = if send > 0 { self.occupancy.line_free_in(lease.host) } else { 0 };
+                remaining.max(line).saturating_add(send)
+            }
+        };
         let seen = self.hosts.session(lease.host).map_or(UnixMillis(0), |of| of.seen_at);
         let seen = if self.waiters.waits(lease.host) { self.now } else { seen };
         let (beats, whole) = (self.config.heartbeat_every.0, self.config.lease_term.0);
@@ -165,7 +257,8 @@ impl Scheduler<'_> {
         let silent = (silent_at <= self.now).then_some((seen, deadline.renew_by));
         if silent.is_some() {
             // It starts again when the lease has run out.
-            remaining = remaining.max(micros(self.now, deadline.renew_by).saturating_add(estimate));
+            let again = estimate.saturating_add(send);
+            remaining = remaining.max(micros(self.now, deadline.renew_by).saturating_add(again));
         }
         Some(RunningHop {
             lease: id,
@@ -186,8 +279,15 @@ impl Scheduler<'_> {
         training_time(rest, self.hosts.fleet().fastest(None))
     }
 
-    /// May this lease's work be done twice, within the share of the job's work that may be?
+    /// May this lease's work be done twice, within the share of the job's work that may be? Of one that hasn't begun nothing is.
     fn may_repeat(&self, job: &Job, all: u64, lease: &Lease) -> bool {
+        let deadline = self.leases.deadline(lease.id);
+        if self.config.most_copied > 0
+            && deadline.is_some_and(|of| !of.started && !of.is_finished())
+            && self.occupancy.fetched_in(lease.id) > 0
+        {
+            return true;
+        }
         let all = u128::from(all) * u128::from(self.config.most_copied);
         let copied = job.counters.speculative_work.saturating_add(job.work_of(lease));
         u128::from(copied) * 100 <= all
@@ -207,16 +307,8 @@ impl Scheduler<'_> {
 
     /// The idle device that should have the result first.
     fn best_target(&self, job: &Job, trial: &Trial, lease: &Lease) -> Option<SpeculationTarget> {
-        let verification = job.verification_of(&lease.unit);
-        let idle = self.waiters.polls().fastest().filter(|host| {
-            *host != lease.host
-                && verification.is_none_or(|verification| {
-                    Verifiers::of(&self.eligible).may_verify(verification, *host)
-                })
-                && self.cost.reliability(*host) >= 1000 - MAX_UNRELIABILITY
-                && !self.hosts.is_cooling_down(*host, self.now)
-                && self.state.admits_host(job, *host)
-        });
+        let idle = self.waiters.polls().fastest();
+        let idle = idle.filter(|host| self.may_take_over(job, lease, *host));
         let idle = idle.take(MAX_HOSTS).flat_map(|host| {
             let demand = self.waiters.polls().demand(host).iter().filter(|demand| demand.idle > 0);
             demand.map(move |demand| (host, demand.device.as_str()))
@@ -224,19 +316,36 @@ impl Scheduler<'_> {
         let targets = idle.filter_map(|(host, device)| {
             let slots = self.hosts.session(host)?.devices.get(device)?;
             let at = DeviceRef { host, slots, ahead: false };
-            let kept = job.spec.placement.reproducible.then_some(lease.class);
-            let fits = kept
-                .is_none_or(|class| class.is_some_and(|class| slots.classes.offers(class)))
-                && self.eligible.may_train(job, trial, at)
-                && self.eligible.is_capable(slots, trial)
-                && !matches!(
-                    self.planned_for(job, at),
-                    Some(HopPick::Assign(_) | HopPick::Expect(_))
-                );
-            let takes = fits.then(|| self.speculation_time(job, trial, lease, at)).flatten()?;
+            let planned = self.planned_for(job, at);
+            if matches!(planned, Some(HopPick::Assign(_) | HopPick::Expect(_))) {
+                return None;
+            }
+            let takes = self.takes_on(job, trial, lease, at)?;
             Some(SpeculationTarget { host, device: device.to_owned(), takes })
         });
         targets.min_by_key(|target| target.takes)
+    }
+
+    /// May a host be given the hop of another one's lease, for a second time?
+    fn may_take_over(&self, job: &Job, lease: &Lease, host: HostId) -> bool {
+        let verification = job.verification_of(&lease.unit);
+        host != lease.host
+            && verification.is_none_or(|verification| {
+                Verifiers::of(&self.eligible).may_verify(verification, host)
+            })
+            && self.cost.reliability(host) >= 1000 - MAX_UNRELIABILITY
+            && !self.hosts.is_cooling_down(host, self.now)
+            && self.state.admits_host(job, host)
+    }
+
+    /// As [`Self::speculation_time`], where the device may train the hop in the lease's numeric class.
+    fn takes_on(&self, job: &Job, trial: &Trial, lease: &Lease, at: DeviceRef<'_>) -> Option<u64> {
+        let kept = job.spec.placement.reproducible.then_some(lease.class);
+        let fits = kept
+            .is_none_or(|class| class.is_some_and(|class| at.slots.classes.offers(class)))
+            && self.eligible.may_train(job, trial, at)
+            && self.eligible.is_capable(at.slots, trial);
+        fits.then(|| self.speculation_time(job, trial, lease, at)).flatten()
     }
 
     /// Microseconds until the result of a speculative lease would be at the server; `None` where the device may not have
