@@ -1,7 +1,7 @@
 //! Ending a lease without a report, or a unit before its time.
 
 use super::handler::LeaseHandler;
-use crate::{effect::Effect, fault::CoreFault, hosts::HostHandler};
+use crate::{effect::Effect, fault::CoreFault};
 use sojourn_protocol::ids::{HostId, LeaseId};
 use sojourn_scheduling::{
     leases::{Deadline, StopRequest},
@@ -70,7 +70,6 @@ impl LeaseHandler<'_> {
         let device = self.cost().device_of(lease);
         self.ledger.planner.estimates_mut().measured(device, (job, trial), rows, micros);
         self.ledger.take_in_estimates();
-        HostHandler { ledger: self.ledger.reborrow(), hosts: self.hosts }.update_fleet(lease.host);
     }
 
     /// Revokes a lease that its host hasn't begun, a provisional one too: a job of higher priority has the slot.

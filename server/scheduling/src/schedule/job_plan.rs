@@ -26,7 +26,7 @@ const FIRST_LIFETIME: u64 = 100;
 const MIN_LIFETIME: u64 = 50;
 /// Likewise: where plans are overtaken sooner, it counts less who was to train what.
 const DISTURBED_LIFETIME: u64 = 80;
-/// That while, as a part of the length of the last plan.
+/// For so long, as a part of the length of the last plan.
 const VOLATILE_PART: u64 = 2;
 
 /// The plan of a job.

@@ -148,28 +148,22 @@ impl Scheduler<'_> {
     /// The second lease of a job's straggler that is worth while on a device which asks for work.
     pub(super) fn second_lease_for(&self, job: &Job, at: DeviceRef<'_>) -> Option<Assignment> {
         let straggler = self.planner.straggler(job.id)?;
-        self.slow_hops(job.id).into_iter().find_map(|slow| {
-            let holds_up = slow.ends() > self.others_end(&slow);
-            let SlowHop { trial, lease, running, .. } = slow;
-            if !holds_up {
-                return None;
-            }
-            if lease.id != straggler || !self.may_take_over(job, lease, at.host) {
-                return None;
-            }
-            let waits = match at.ahead {
-                true => self.occupancy.slots_free_at(
-                    (at.host, &at.slots.device.name),
-                    at.slots.count,
-                    job.spec.placement.priority,
-                ),
-                false => Vec::new(),
-            };
-            let takes = self.takes_on(job, trial, lease, at)?;
-            let takes = takes.saturating_add(waits.into_iter().min().unwrap_or(0));
-            let straggler = self.worth_while(running, takes)?;
-            Some(for_lease(lease, running, straggler))
-        })
+        let slow = self.slow_hops(job.id).into_iter().find(|slow| slow.lease.id == straggler)?;
+        let holds_up = slow.ends() > self.others_end(&slow);
+        let SlowHop { trial, lease, running, .. } = slow;
+        if !holds_up || !self.may_take_over(job, lease, at.host) {
+            return None;
+        }
+        let device = (at.host, at.slots.device.name.as_str());
+        let priority = job.spec.placement.priority;
+        let free = match at.ahead {
+            true => self.occupancy.slots_free_at(device, at.slots.count, priority),
+            false => Vec::new(),
+        };
+        let takes = self.takes_on(job, trial, lease, at)?;
+        let takes = takes.saturating_add(free.into_iter().min().unwrap_or(0));
+        let straggler = self.worth_while(running, takes)?;
+        Some(for_lease(lease, running, straggler))
     }
 
     /// Microseconds until the job's other trials are expected to end: all that remains on all devices, or by the job's plan.
