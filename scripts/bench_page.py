@@ -25,6 +25,7 @@ SECTIONS = {  # the package and the bench of each figure
         ("sojourn-core", "searches"),
         ("sojourn-workgen", "plan"),
         ("sojourn-workgen", "search"),
+        ("sojourn-workgen", "objectives"),
         ("sojourn-workgen", "stopping"),
         ("sojourn-shares", "plan"),
         ("sojourn-sim", "fleet"),

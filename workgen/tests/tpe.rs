@@ -293,7 +293,7 @@ fn suggestions_follow_from_what_is_known_and_are_pinned() {
     assert_eq!(suggested, next(&spec, &known, 30));
 }
 
-const PINNED: &str = r#"{"model[0].dropout":0.3633539145787035,"model[0].hidden":[],"training.batch_size":40,"training.clip_norm":1.9586224144567148,"training.label_smoothing":0.4,"training.optimizer.lr":0.002447747691555951,"training.optimizer.momentum":0.901740319363936,"training.optimizer.name":"sgd","training.optimizer.weight_decay":0.023,"training.schedule.warmup":5}"#;
+const PINNED: &str = r#"{"model[0].dropout":0.3914973123243284,"model[0].hidden":[],"training.batch_size":40,"training.clip_norm":2.760133912309909,"training.label_smoothing":0.5,"training.optimizer.lr":0.002321232504724259,"training.optimizer.momentum":0.8559816421423366,"training.optimizer.name":"adam","training.optimizer.weight_decay":0.035,"training.schedule.warmup":1}"#;
 const PINNED_FIRST: &str = r#"{"model[1].width":4,"training.batch_size":24,"training.clip_norm":1.38035029832445,"training.label_smoothing":0.5,"training.optimizer.lr":0.7145865112332264,"training.optimizer.momentum":0.900786792671048,"training.optimizer.name":"sgd","training.optimizer.weight_decay":0.004,"training.schedule.warmup":9}"#;
 
 #[test]

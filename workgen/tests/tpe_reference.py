@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Writes tpe_reference.json: histories, places, and the logarithms of l / g there, from the formulas by numpy and scipy.
+"""Writes tpe_reference.json: histories, places, and the logarithms of l / g there, from the formulas by scipy.
 
 Ranges are in their own units here, and a value with steps has a probability and not a mean density: little of the Rust code's
-scales is used. Run it in this folder with numpy and scipy installed; `src/search/tpe/tests.rs` compares.
+scales is used. Run it in this folder with scipy installed; `src/search/tpe/tests.rs` compares.
 """
 
 import json
 import math
 import random
 
-import numpy as np
 from scipy.stats import norm, truncnorm
 
 SPEC = """
@@ -38,6 +37,10 @@ metric = "valid/loss"
 """
 
 
+# The most observations that count as good.
+MOST_GOOD = 25
+
+
 class Numbers:
     """Gaussians between two ends, of what `scale` makes of numbers; `cell` gives the part that is rounded to a value."""
 
@@ -63,13 +66,24 @@ class Numbers:
         low, high = self.cell(value)
         return (high - low) / (self.high - self.low)
 
-    def kernels(self, values, dimensions, group_size):
-        centres = [self.centre(value) for value in values]
-        count = max(len(centres), 1)
-        spread = np.std(centres, ddof=1) if count > 1 else 0.0
-        least = self.length / min(100, count + 2)
-        bandwidth = min(max(spread * count ** (-1 / (dimensions + 4)), least), self.length)
-        return lambda own, value: self.density(self.between(self.centre(own), bandwidth), value)
+    def kernels(self, values, is_good, group_size):
+        centres = sorted(self.centre(value) for value in values)
+        count = len(centres)
+        least = self.length / (min(2 * count + 2, 27) if is_good else min(count + 2, 50))
+
+        def bandwidth(centre):
+            if centres.count(centre) > 1:
+                return least
+            below = [centre - other for other in centres if other < centre]
+            above = [other - centre for other in centres if other > centre]
+            near = [min(gaps) for gaps in (below, above) if gaps] or [centre - self.low, self.high - centre]
+            return min(max([*near, least]), self.length)
+
+        def density(own, value):
+            centre = self.centre(own)
+            return self.density(self.between(centre, bandwidth(centre)), value)
+
+        return density
 
 
 class Categories:
@@ -80,7 +94,7 @@ class Categories:
         return 1 / len(self.values)
 
     def kernels(self, _, __, group_size):
-        smooth, count = 1 / (group_size + 1), len(self.values)
+        smooth, count = 2 / (group_size + 1), len(self.values)
         return lambda own, value: ((own == value) + smooth) / (1 + count * smooth)
 
 
@@ -111,13 +125,13 @@ TABLES = [
 MODELS = Categories([0, 1])
 
 
-def density(group, model, choices):
+def density(group, is_good, model, choices):
     """Of a mixture of a kernel for each observation and the prior."""
     table = TABLES[model]
     kernels = {}
     for name, dimension in table.items():
         values = [own["choices"][name] for own in group if name in own["choices"]]
-        kernels[name] = dimension.kernels(values, len(table), len(group))
+        kernels[name] = dimension.kernels(values, is_good, len(group))
     of_models = MODELS.kernels(None, None, len(group))
     total = MODELS.prior_at(model) * math.prod(d.prior_at(choices[n]) for n, d in table.items())
     for own in group:
@@ -136,7 +150,7 @@ def split(observations):
     finite = [own for own in observations if own.get("value") is not None]
     ended = [own for own in observations if own["outcome"] != "running"]
     finite.sort(key=lambda own: (-own["epochs"], own["value"]))
-    good = finite[: min(math.ceil(len(ended) / 10), 25)]
+    good = finite[: min(math.ceil(len(ended) / 10), MOST_GOOD)]
     return good, [own for own in observations if not any(own is one for one in good)]
 
 
@@ -176,7 +190,7 @@ def main():
         good, others = split(observations)
         places = [draw(rng) for _ in range(8)]
         for place in places:
-            of = [density(group, place["model"], place["choices"]) for group in (good, others)]
+            of = [density(group, group is good, place["model"], place["choices"]) for group in (good, others)]
             place["log_ratio"] = math.log(of[0]) - math.log(of[1])
         histories.append({"observations": observations, "places": places})
     with open("tpe_reference.json", "w", encoding="utf-8") as file:

@@ -21,8 +21,8 @@ pub enum Stopping {
         /// One of so many trials of a rung goes on.
         reduction: u32,
     },
-    /// A trial ends whose best value is worse than the median of the others' means over as many epochs (Golovin et al.,
-    /// "Google Vizier", 2017).
+    /// A trial ends whose best value so far is worse than the median of the others' values after as many epochs, as by Optuna's
+    /// `MedianPruner`.
     Median {
         /// Epochs that each trial trains.
         min_epochs: u32,

@@ -1,7 +1,10 @@
-//! The median rule: a trial ends whose best value is worse than the median of the others' means, each over as many epochs as the
-//! trial has. The best value of a clone is that of its own epochs.
+//! The median rule, as Optuna's `MedianPruner` has it: a trial ends whose best value so far is worse than the median of the others'
+//! values after as many epochs as the trial has. The best value of a clone is that of its own epochs.
 //!
-//! For each number of epochs all means are kept in order, and the trials that have come so far and no farther by their bests. A
+//! Optuna compares with complete trials alone. Here trials that train or were stopped count as well, as far as they came: where
+//! many trials train at once, none would be complete before the others have trained for long.
+//!
+//! For each number of epochs all values are kept in order, and the trials that have come so far and no farther by their bests. A
 //! decision looks the median up, and at the trials whose bests are worse.
 
 use super::{
@@ -31,9 +34,9 @@ pub(super) struct Median {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Length {
-    /// Means over so many epochs, of all trials that have as many or more.
-    means: Ranked,
-    /// Trials that have just as many and are judged by them: by the best value, with the mean.
+    /// Values after so many epochs, of all trials that have as many or more.
+    values: Ranked,
+    /// Trials that have just as many and are judged by them: by the best value, with the last one.
     judged: BTreeMap<Scored, ValueRank>,
 }
 
@@ -55,12 +58,12 @@ impl Median {
         let same = was.iter().zip(&now.values).take_while(|(a, b)| a.to_bits() == b.to_bits());
         let same = same.count();
         let mut touched = BTreeSet::new();
-        for (epochs, rank) in self.means(was, same) {
-            self.length(epochs).means.remove(Scored { rank, trial });
+        for (epochs, rank) in self.ranks(was, same) {
+            self.length(epochs).values.remove(Scored { rank, trial });
             touched.insert(epochs);
         }
-        for (epochs, rank) in self.means(&now.values, same) {
-            self.length(epochs).means.insert(Scored { rank, trial });
+        for (epochs, rank) in self.ranks(&now.values, same) {
+            self.length(epochs).values.insert(Scored { rank, trial });
             touched.insert(epochs);
         }
         let was = before.and_then(|of| self.judged(trial, of));
@@ -70,8 +73,8 @@ impl Median {
                 self.length(epochs).judged.remove(&best);
                 touched.insert(epochs);
             }
-            if let Some((epochs, best, mean)) = is {
-                self.length(epochs).judged.insert(best, mean);
+            if let Some((epochs, best, last)) = is {
+                self.length(epochs).judged.insert(best, last);
                 touched.insert(epochs);
             }
         }
@@ -88,7 +91,7 @@ impl Median {
                 let values = trials.get(to_usize(trial.0)).map_or(&[][..], |of| of.own_values());
                 let best = best(self.goal, values);
                 let why = format!(
-                    "its best after {epochs} epoch{s} is {best:.6}, worse than the median of {others} others' means, {median:.6}"
+                    "its best after {epochs} epoch{s} is {best:.6}, worse than the median of {others} others' values then, {median:.6}"
                 );
                 (trial, why)
             })
@@ -101,24 +104,19 @@ impl Median {
         self.lengths.entry(epochs).or_default()
     }
 
-    /// The means over one epoch, two and so on, but for the first `skip`, as far as they count.
-    fn means(&self, values: &[f64], skip: usize) -> Vec<(u32, ValueRank)> {
-        let sums = values.iter().scan(-0.0, |sum: &mut f64, value| {
-            *sum += value;
-            Some(*sum)
-        });
+    /// The values after one epoch, two and so on, but for the first `skip`, as far as they count.
+    fn ranks(&self, values: &[f64], skip: usize) -> Vec<(u32, ValueRank)> {
         let first = to_usize(self.min_epochs - 1);
-        let counted = (1u32..).zip(sums).skip(skip.max(first));
-        let mean = |(epochs, sum)| (epochs, ValueRank::of(self.goal, sum / f64::from(epochs)));
-        counted.map(mean).collect()
+        let counted = (1u32..).zip(values).skip(skip.max(first));
+        counted.map(|(epochs, value)| (epochs, ValueRank::of(self.goal, *value))).collect()
     }
 
-    /// The epochs by which the trial is judged, its best value over them and its mean.
+    /// The epochs by which the trial is judged, its best value over them and its last.
     fn judged(&self, trial: TrialId, of: &TrialProgress) -> Option<(u32, Scored, ValueRank)> {
         let epochs = u32::saturating_from(judged(of, self.min_epochs, self.epochs)?);
         let rank = ValueRank::of(self.goal, best(self.goal, of.own_values()));
-        let (_, mean) = self.means(&of.values, of.values.len() - 1).into_iter().next()?;
-        Some((epochs, Scored { rank, trial }, mean))
+        let last = ValueRank::of(self.goal, *of.values.last()?);
+        Some((epochs, Scored { rank, trial }, last))
     }
 
     /// Finds anew whether a trial of so many epochs is to end.
@@ -129,7 +127,7 @@ impl Median {
             return;
         }
         self.due.remove(&epochs);
-        if length.means.is_empty() && length.judged.is_empty() {
+        if length.values.is_empty() && length.judged.is_empty() {
             self.lengths.remove(&epochs);
         }
     }
@@ -138,23 +136,19 @@ impl Median {
 impl Length {
     /// With how many others a trial is compared.
     fn others(&self) -> usize {
-        self.means.len().saturating_sub(1)
+        self.values.len().saturating_sub(1)
     }
 
-    /// The judged trials whose bests are worse than the median of the others' means, with that.
+    /// The judged trials whose bests are worse than the median of the others' values, with that.
     fn worse(&self, goal: Goal, min_trials: usize) -> impl Iterator<Item = (TrialId, f64)> {
-        // Of two in the middle the worse, so that fewer trials end. A trial at or before the middle is passed over: then the
-        // median of the others is one place farther.
-        let middle = self.others() / 2;
-        let (near, far) = (self.means.get(middle), self.means.get(middle + 1));
-        let near = near.filter(|_| self.others() >= min_trials);
-        near.into_iter().flat_map(move |near| {
+        // No median of all but one is better than this value.
+        let least = self.values.get(self.others().saturating_sub(1) / 2);
+        let least = least.filter(|_| self.others() >= min_trials.max(1));
+        least.into_iter().flat_map(move |least| {
             let worst_first = self.judged.iter().rev();
-            let worse = worst_first.take_while(move |(best, _)| near.rank < best.rank);
-            worse.filter_map(move |(best, mean)| {
-                let own = self.means.place(Scored { rank: *mean, trial: best.trial });
-                let median = if middle < own { near } else { far? };
-                let median = median.rank.value(goal)?;
+            let worse = worst_first.take_while(move |(best, _)| least.rank < best.rank);
+            worse.filter_map(move |(best, last)| {
+                let median = self.median_but(goal, Scored { rank: *last, trial: best.trial })?;
                 let is_worse = best.rank.value(goal).is_none_or(|best| match goal {
                     Goal::Min => median < best,
                     Goal::Max => median > best,
@@ -162,6 +156,13 @@ impl Length {
                 is_worse.then_some((best.trial, median))
             })
         })
+    }
+
+    /// The median of all values but this one: of two in the middle their mean, and none where one isn't finite.
+    fn median_but(&self, goal: Goal, own: Scored) -> Option<f64> {
+        let (own, others) = (self.values.place(own), self.others());
+        let value = |at: usize| self.values.get(at + usize::from(own <= at))?.rank.value(goal);
+        Some(f64::midpoint(value(others.saturating_sub(1) / 2)?, value(others / 2)?))
     }
 }
 

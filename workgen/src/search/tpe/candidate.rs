@@ -3,7 +3,7 @@
 
 use super::{
     density::Density,
-    kernel,
+    kernel::{self, Group},
     space::{Places, Space},
 };
 use crate::search::{
@@ -15,7 +15,10 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     seeds,
 };
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// The streams of one candidate, by name.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +49,8 @@ pub(super) struct Densities<'a> {
     good: Vec<usize>,
     others: Vec<usize>,
     by_table: BTreeMap<u32, [Density<'a>; 2]>,
+    /// The same over the dimensions that all tables have.
+    common: BTreeMap<u32, [Density<'a>; 2]>,
 }
 
 impl<'a> Densities<'a> {
@@ -55,15 +60,52 @@ impl<'a> Densities<'a> {
             good.iter().enumerate().partition(|(_, is_good)| **is_good);
         let indices = |group: Vec<(usize, &bool)>| group.into_iter().map(|(at, _)| at).collect();
         let (good, others) = (indices(good), indices(others));
-        Self { space, places, good, others, by_table: BTreeMap::new() }
+        let (by_table, common) = (BTreeMap::new(), BTreeMap::new());
+        Self { space, places, good, others, by_table, common }
     }
 
     /// Of the good ones and of the others.
     pub(super) fn of_table(&mut self, table: u32) -> &[Density<'a>; 2] {
-        let Self { space, places, good, others, by_table } = self;
+        let Self { space, places, good, others, by_table, .. } = self;
+        let groups = [(Group::Good, &**good), (Group::Others, &**others)];
         by_table.entry(table).or_insert_with(|| {
-            [&*good, &*others].map(|group| Density::new(space, table, places, group))
+            groups.map(|group| Density::new(space, table, space.of_table(table), places, group))
         })
+    }
+
+    /// The index of the best of these candidates.
+    ///
+    /// Candidates of one table are compared over all its dimensions, and the best ones of different tables over those that all
+    /// tables have. Over all dimensions a table with many of its own would seem better than one with few, since the best of several
+    /// candidates is the one whose ratio is estimated too high, the more so the more dimensions it has.
+    pub(super) fn best(&mut self, candidates: &[Candidate]) -> Option<usize> {
+        let tables: BTreeSet<u32> = candidates.iter().map(|candidate| candidate.table).collect();
+        let is_one = tables.len() < 2;
+        let bests = tables.into_iter().filter_map(|table| {
+            let own = candidates.iter().enumerate().filter(|(_, of)| of.table == table);
+            own.max_by(|(_, a), (_, b)| a.rank(b))
+        });
+        let compared = bests.map(|(at, best)| {
+            let score = if is_one { best.score } else { self.common_score(best) };
+            (at, best.is_known, score)
+        });
+        let best = compared.max_by(|(_, a_known, a), (_, b_known, b)| {
+            a_known.cmp(b_known).reverse().then(a.total_cmp(b))
+        });
+        best.map(|(at, ..)| at)
+    }
+
+    /// The logarithm of the ratio of the densities over the dimensions that all tables have.
+    fn common_score(&mut self, candidate: &Candidate) -> f64 {
+        let Self { space, places, good, others, common, .. } = self;
+        let groups = [(Group::Good, &**good), (Group::Others, &**others)];
+        let [good, others] = common.entry(candidate.table).or_insert_with(|| {
+            groups.map(|group| Density::new(space, candidate.table, &space.common, places, group))
+        });
+        let all = space.of_table(candidate.table).iter().zip(&candidate.values);
+        let own = all.filter(|(dimension, _)| space.common.contains(dimension));
+        let place: Vec<f64> = own.map(|(_, (_, drawn))| drawn.place).collect();
+        good.log_at(&place) - others.log_at(&place)
     }
 
     /// A candidate from the density of the good ones.
@@ -71,7 +113,16 @@ impl<'a> Densities<'a> {
         // One kernel is the prior.
         let kernels = u32::saturating_from(self.good.len()) + 1;
         let kernel = to_usize(seeds::below(&mut streams.stream("kernel"), kernels));
-        let observation = (kernel < self.good.len()).then_some(kernel);
+        self.draw_around((kernel < self.good.len()).then_some(kernel), streams)
+    }
+
+    /// A candidate from the prior.
+    pub(super) fn draw_from_prior(&mut self, streams: Streams) -> Candidate {
+        self.draw_around(None, streams)
+    }
+
+    /// A candidate from the kernel of this one of the good observations, or from the prior.
+    fn draw_around(&mut self, observation: Option<usize>, streams: Streams) -> Candidate {
         let table = self.draw_table(observation, streams);
         let space = self.space;
         let [good, others] = self.of_table(table);
@@ -105,7 +156,7 @@ pub(super) struct Candidate {
     /// By dimension, its name and where its value lies.
     values: Vec<(String, Drawn)>,
     /// Is it a combination that was tried?
-    is_known: bool,
+    pub(super) is_known: bool,
     /// The logarithm of the ratio of the densities.
     score: f64,
 }
@@ -119,8 +170,8 @@ struct Drawn {
 }
 
 impl Candidate {
-    /// Which of two is better? Combinations that were tried come after all others.
-    pub(super) fn rank(&self, other: &Self) -> Ordering {
+    /// Whether it is better than another one of its table. Combinations that were tried come after all others.
+    fn rank(&self, other: &Self) -> Ordering {
         self.is_known.cmp(&other.is_known).reverse().then(self.score.total_cmp(&other.score))
     }
 

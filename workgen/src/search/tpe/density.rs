@@ -4,7 +4,7 @@
 
 use super::{
     axis::Axis,
-    kernel,
+    kernel::{self, Group},
     space::{Places, Space},
 };
 use sojourn_protocol::quantity::{SaturatingFrom as _, to_usize};
@@ -21,36 +21,41 @@ pub(super) struct Density<'a> {
 }
 
 impl<'a> Density<'a> {
-    /// Of some observations, as indices.
-    pub(super) fn new(space: &'a Space, table: u32, places: &Places, group: &[usize]) -> Self {
-        let dimensions = space.of_table(table);
+    /// Of some observations, as indices, over some dimensions of a table.
+    pub(super) fn new(
+        space: &'a Space,
+        table: u32,
+        dimensions: &[usize],
+        places: &Places,
+        (group, observations): (Group, &[usize]),
+    ) -> Self {
         let tables: Vec<Option<u32>> =
-            group.iter().map(|at| places.tables.get(*at).copied()).collect();
-        let [same, other] = kernel::log_categories(group.len(), space.tables());
+            observations.iter().map(|at| places.tables.get(*at).copied()).collect();
+        let [same, other] = kernel::log_categories(tables.len(), space.tables());
         let of_table = |own: &Option<u32>| if *own == Some(table) { same } else { other };
         let mut constant: Vec<f64> = tables.iter().map(of_table).collect();
-        let mut masses = vec![1.0; group.len()];
+        let mut areas = vec![1.0; tables.len()];
         let mut columns = Vec::with_capacity(dimensions.len());
         for dimension in dimensions {
             let axis = space.dimensions.get(*dimension).map(|dimension| &dimension.axis);
             let places = places.columns.get(*dimension);
             if let (Some(axis), Some(places)) = (axis, places) {
-                let of_group =
-                    group.iter().map(|at| places.get(*at).copied().unwrap_or(f64::NAN)).collect();
-                let column = Column::new(axis, of_group, dimensions.len());
-                column.multiply_masses(&mut masses);
+                let own = observations.iter().map(|at| places.get(*at).copied());
+                let column =
+                    Column::new(axis, own.map(|at| at.unwrap_or(f64::NAN)).collect(), group);
+                column.multiply_areas(&mut areas);
                 columns.push(column);
             }
-            // Far from the least number, which a product of very many masses would fall below.
-            for (constant, mass) in constant.iter_mut().zip(&mut masses) {
-                if *mass < 1e-100 {
-                    *constant -= libm::log(*mass);
-                    *mass = 1.0;
+            // Far from the least number, which a product of very many areas would fall below.
+            for (constant, area) in constant.iter_mut().zip(&mut areas) {
+                if *area < 1e-100 {
+                    *constant -= libm::log(*area);
+                    *area = 1.0;
                 }
             }
         }
-        for (constant, mass) in constant.iter_mut().zip(&masses) {
-            *constant -= libm::log(*mass);
+        for (constant, area) in constant.iter_mut().zip(&areas) {
+            *constant -= libm::log(*area);
         }
         Self { columns, constant, tables }
     }
@@ -130,55 +135,51 @@ pub(super) struct Column<'a> {
 enum Kernels {
     /// The logarithms of the density at an observation's category and at another one.
     Choice { logs: [f64; 2] },
-    /// By observation, its place in bandwidths.
-    Smooth { bandwidth: f64, scaled: Vec<f64> },
-    /// By observation, which of these points it lies at; there is none for those without a value.
-    Steps { bandwidth: f64, slots: Vec<u32>, points: Vec<f64> },
+    /// By observation, one over its kernel's bandwidth; no number where it has no value.
+    Smooth { inverses: Vec<f64> },
+    /// By observation, which of the points it lies at; there is none for those without a value. By point, its kernel's bandwidth.
+    Steps { slots: Vec<u32>, points: Vec<f64>, bandwidths: Vec<f64> },
 }
 
 impl<'a> Column<'a> {
-    fn new(axis: &'a Axis, places: Vec<f64>, dimensions: usize) -> Self {
-        let known = || places.iter().copied().filter(|place| !place.is_nan());
+    fn new(axis: &'a Axis, places: Vec<f64>, group: Group) -> Self {
         let kernels = match axis {
             Axis::Choice(values) => {
                 let count = u32::saturating_from(values.len());
                 Kernels::Choice { logs: kernel::log_categories(places.len(), count) }
             }
             Axis::Range(..) | Axis::Normal(..) => {
-                let bandwidth = kernel::bandwidth(known(), dimensions);
-                let scaled = places.iter().map(|place| place / bandwidth).collect();
-                Kernels::Smooth { bandwidth, scaled }
+                let Distinct { slots, bandwidths, .. } = Distinct::new(axis, &places, group);
+                let bandwidth = |slot: &u32| bandwidths.get(to_usize(*slot)).copied();
+                let inverses = slots.iter().map(|slot| 1.0 / bandwidth(slot).unwrap_or(f64::NAN));
+                Kernels::Smooth { inverses: inverses.collect() }
             }
             Axis::Steps(..) => {
-                let mut distinct: Vec<f64> = known().collect();
-                distinct.sort_unstable_by(f64::total_cmp);
-                distinct.dedup();
-                let slot = |place: &f64| match distinct.binary_search_by(|d| d.total_cmp(place)) {
-                    Ok(slot) | Err(slot) => u32::saturating_from(slot),
-                };
-                let slots: Vec<u32> = places.iter().map(slot).collect();
-                let points: Vec<f64> = distinct.iter().map(|place| axis.point(*place)).collect();
-                let all = slots.iter().filter_map(|slot| points.get(to_usize(*slot)).copied());
-                let bandwidth = kernel::bandwidth(all, dimensions);
-                Kernels::Steps { bandwidth, slots, points }
+                let Distinct { slots, points, bandwidths } = Distinct::new(axis, &places, group);
+                Kernels::Steps { slots, points, bandwidths }
             }
         };
         Self { axis, places, kernels }
     }
 
-    /// Multiplies, by observation, by how much of its Gaussian lies between the dimension's ends.
-    fn multiply_masses(&self, masses: &mut [f64]) {
+    /// Multiplies, by observation, by the area between the dimension's ends below its Gaussian. One that is around its own place is 1
+    /// high; around the point of a step it has an area of 1 without the ends.
+    fn multiply_areas(&self, areas: &mut [f64]) {
         match &self.kernels {
             Kernels::Choice { .. } => {}
-            Kernels::Smooth { bandwidth, .. } => {
-                for (mass, own) in masses.iter_mut().zip(kernel::masses(&self.places, *bandwidth)) {
-                    *mass *= if own.is_nan() { 1.0 } else { own };
+            Kernels::Smooth { inverses } => {
+                let height = libm::exp(kernel::log_height(1.0));
+                for ((area, place), inverse) in areas.iter_mut().zip(&self.places).zip(inverses) {
+                    let own = kernel::mass_on_line(*place, 1.0 / inverse) / (inverse * height);
+                    *area *= if own.is_nan() { 1.0 } else { own };
                 }
             }
-            Kernels::Steps { bandwidth, slots, points } => {
-                let of = kernel::masses(points, *bandwidth);
-                for (mass, slot) in masses.iter_mut().zip(slots) {
-                    *mass *= of.get(to_usize(*slot)).copied().unwrap_or(1.0);
+            Kernels::Steps { slots, points, bandwidths } => {
+                let of = points.iter().zip(bandwidths);
+                let of: Vec<f64> =
+                    of.map(|(at, width)| kernel::mass_on_line(*at, *width)).collect();
+                for (area, slot) in areas.iter_mut().zip(slots) {
+                    *area *= of.get(to_usize(*slot)).copied().unwrap_or(1.0);
                 }
             }
         }
@@ -190,14 +191,13 @@ impl<'a> Column<'a> {
             Kernels::Choice { logs: [same, other] } => {
                 ColumnAt::Choice { places: &self.places, place, same: *same, other: *other }
             }
-            Kernels::Smooth { bandwidth, scaled } => ColumnAt::Smooth {
-                scaled,
-                place: place / bandwidth,
-                height: kernel::log_height(*bandwidth),
-            },
-            Kernels::Steps { bandwidth, slots, points } => {
+            Kernels::Smooth { inverses } => {
+                ColumnAt::Smooth { places: &self.places, inverses, place }
+            }
+            Kernels::Steps { slots, points, bandwidths } => {
                 let cell = self.axis.cell(place);
-                let logs = points.iter().map(|point| kernel::log_in_cell(*point, *bandwidth, cell));
+                let logs = points.iter().zip(bandwidths);
+                let logs = logs.map(|(point, width)| kernel::log_in_cell(*point, *width, cell));
                 ColumnAt::Steps { slots, logs: logs.collect() }
             }
         }
@@ -205,25 +205,60 @@ impl<'a> Column<'a> {
 
     /// A point of the kernel of an observation, or of the prior, for a uniform number.
     pub(super) fn draw(&self, observation: Option<usize>, uniform: f64) -> f64 {
-        let own = observation.and_then(|at| self.places.get(at)).copied();
-        let own = own.filter(|place| !place.is_nan());
-        match &self.kernels {
+        let own = observation.and_then(|at| Some((at, self.places.get(at).copied()?)));
+        let own = own.filter(|(_, place)| !place.is_nan());
+        let gaussian = match &self.kernels {
             Kernels::Choice { .. } => {
                 let count = self.axis.count().unwrap_or(1);
-                kernel::draw_category(own, self.places.len(), count, uniform)
+                let own = own.map(|(_, place)| place);
+                return kernel::draw_category(own, self.places.len(), count, uniform);
             }
-            Kernels::Smooth { bandwidth, .. } | Kernels::Steps { bandwidth, .. } => match own {
-                Some(own) => kernel::draw(self.axis.point(own), *bandwidth, uniform),
-                None => uniform,
-            },
+            Kernels::Smooth { inverses } => {
+                own.and_then(|(at, place)| Some((place, 1.0 / inverses.get(at)?)))
+            }
+            Kernels::Steps { slots, points, bandwidths } => own.and_then(|(at, _)| {
+                let slot = to_usize(*slots.get(at)?);
+                Some((*points.get(slot)?, *bandwidths.get(slot)?))
+            }),
+        };
+        gaussian.map_or(uniform, |(point, bandwidth)| kernel::draw(point, bandwidth, uniform))
+    }
+}
+
+/// The distinct points of one dimension's observations.
+struct Distinct {
+    /// By observation, which of the points it lies at; there is none for those without a value.
+    slots: Vec<u32>,
+    points: Vec<f64>,
+    /// By point.
+    bandwidths: Vec<f64>,
+}
+
+impl Distinct {
+    fn new(axis: &Axis, places: &[f64], group: Group) -> Self {
+        let mut order: Vec<(f64, usize)> = places.iter().copied().zip(0..).collect();
+        order.retain(|(place, _)| !place.is_nan());
+        order.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
+        let mut slots = vec![u32::MAX; places.len()];
+        let mut counted: Vec<(f64, usize)> = Vec::with_capacity(order.len());
+        for run in order.chunk_by(|(a, _), (b, _)| a == b) {
+            for (_, at) in run {
+                if let Some(slot) = slots.get_mut(*at) {
+                    *slot = u32::saturating_from(counted.len());
+                }
+            }
+            counted.extend(run.first().map(|(place, _)| (axis.point(*place), run.len())));
         }
+        let least = kernel::least_bandwidth(group, order.len());
+        let bandwidths = kernel::bandwidths(&counted, least);
+        Self { slots, points: counted.into_iter().map(|(point, _)| point).collect(), bandwidths }
     }
 }
 
 /// The kernels of one dimension at one place.
 enum ColumnAt<'a> {
     Choice { places: &'a [f64], place: f64, same: f64, other: f64 },
-    Smooth { scaled: &'a [f64], place: f64, height: f64 },
+    Smooth { places: &'a [f64], inverses: &'a [f64], place: f64 },
     Steps { slots: &'a [u32], logs: Vec<f64> },
 }
 
@@ -237,9 +272,12 @@ impl ColumnAt<'_> {
                     *log += if own.is_nan() { 0.0 } else { known };
                 }
             }
-            Self::Smooth { scaled, place, height } => {
-                for (log, own) in logs.iter_mut().zip(scaled.get(from..).unwrap_or_default()) {
-                    let known = height - (place - own) * (place - own) / 2.0;
+            Self::Smooth { places, inverses, place } => {
+                let places = places.get(from..).unwrap_or_default();
+                let inverses = inverses.get(from..).unwrap_or_default();
+                for ((log, own), inverse) in logs.iter_mut().zip(places).zip(inverses) {
+                    let away = (place - own) * inverse;
+                    let known = away * away * -0.5;
                     *log += if known.is_nan() { 0.0 } else { known };
                 }
             }

@@ -6,13 +6,22 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     spec::dimension::Normal,
 };
-use std::f64::consts::PI;
+use std::{f64::consts::PI, sync::LazyLock};
+
+/// The observations that a density is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    Good,
+    Others,
+}
 
 /// The shares that the kernel of an observation's category gives to that category and to each other one of `count`. Besides the
-/// prior so many `kernels` are mixed. Optuna's rule: all categories weigh as much as the prior does among the kernels, and the
-/// observation's own weighs 1 more.
+/// prior so many `kernels` are mixed. Optuna's rule with twice its smoothing: each category weighs twice as much as the prior does
+/// among the kernels, and the observation's own weighs 1 more.
 fn category_shares(kernels: usize, count: u32) -> [f64; 2] {
-    let other = 1.0 / (number(kernels) + 1.0);
+    /// The weight of each category, in those of the prior. With 1 more searches stay with a category that began well.
+    const SMOOTHING: f64 = 2.0;
+    let other = SMOOTHING / (number(kernels) + 1.0);
     let sum = 1.0 + f64::from(count) * other;
     [(1.0 + other) / sum, other / sum]
 }
@@ -31,21 +40,31 @@ pub(super) fn draw_category(own: Option<f64>, kernels: usize, count: u32, unifor
     if uniform < all { f64::from(draw::index(count, uniform / all)) } else { own }
 }
 
-/// The most bandwidths that a dimension's line is long.
-const MOST_BANDWIDTHS: f64 = 100.0;
+/// The least bandwidth where so many observations have a value: the "magic clip" of Hyperopt and Optuna, without which few points
+/// that are close would end the search around them. Theirs is 1 of `n + 2` parts of the line, and 1 of 100 at least.
+pub(super) fn least_bandwidth(group: Group, count: usize) -> f64 {
+    let count = number(count);
+    let parts = match group {
+        Group::Good => (2.0 * count + 2.0).min(27.0),
+        Group::Others => (count + 2.0).min(50.0),
+    };
+    1.0 / parts
+}
 
-/// The bandwidth of kernels at these points, where a combination has this many dimensions.
-///
-/// Scott's rule for each dimension: the points' standard deviation times `n^(-1 / (d + 4))` (D. W. Scott, "Multivariate Density
-/// Estimation", 1992); BOHB takes 1.06 times that. At least the line's length over `n + 2`, or over 100 if that is more: the "magic
-/// clip" of Hyperopt and Optuna, without which few points that are close would end the search around them.
-pub(super) fn bandwidth(points: impl Iterator<Item = f64> + Clone, dimensions: usize) -> f64 {
-    let count = number(points.clone().count());
-    let mean = points.clone().sum::<f64>() / count.max(1.0);
-    let squares: f64 = points.map(|point| (point - mean) * (point - mean)).sum();
-    let deviation = libm::sqrt(squares / (count - 1.0).max(1.0));
-    let scott = deviation * libm::pow(count.max(1.0), -1.0 / (number(dimensions) + 4.0));
-    scott.clamp(1.0 / (count + 2.0).min(MOST_BANDWIDTHS), 1.0)
+/// The bandwidths of the kernels at these points, which are in order and none of which comes twice, with how many observations are
+/// at each. It is the distance to the farther of both neighbours, as in Hyperopt and Optuna; of a single point to the farther
+/// end of the line. Where several observations are at one point their distance is 0, and the least bandwidth counts.
+pub(super) fn bandwidths(points: &[(f64, usize)], least: f64) -> Vec<f64> {
+    let far = |at: usize, point: f64| {
+        let neighbours = [at.checked_sub(1), at.checked_add(1)];
+        let neighbours = neighbours.into_iter().flatten().filter_map(|at| points.get(at));
+        neighbours.map(|(other, _)| (other - point).abs()).reduce(f64::max)
+    };
+    let bandwidth = |(at, (point, count)): (usize, &(f64, usize))| match count {
+        1 => far(at, *point).unwrap_or(point.max(1.0 - point)).clamp(least, 1.0),
+        _ => least,
+    };
+    points.iter().enumerate().map(bandwidth).collect()
 }
 
 /// How much of the Gaussian around `point` lies between two ends.
@@ -56,34 +75,41 @@ fn mass(point: f64, bandwidth: f64, [low, high]: [f64; 2]) -> f64 {
     if mass < 0.0 { 0.0 } else { mass }
 }
 
-/// How much of the Gaussian around each of these points lies on the line; no number where a point is none.
-///
-/// Of many points that takes longer than all else. So it is worked out for points at even distances, of which there are enough
-/// that a cubic through two of them and their slopes is right to 2 in 1,000,000,000.
-pub(super) fn masses(points: &[f64], bandwidth: f64) -> Vec<f64> {
-    const NODES_A_BANDWIDTH: f64 = 48.0;
-    let parts = libm::ceil(NODES_A_BANDWIDTH / bandwidth);
-    if number(points.len()) < 2.0 * parts {
-        return points.iter().map(|point| mass(*point, bandwidth, LINE)).collect();
-    }
-    let density = |away: f64| libm::exp(log_height(bandwidth) - away * away / 2.0);
-    let nodes: Vec<[f64; 2]> = (0..=draw::floor(parts))
-        .map(|node| {
-            let point = f64::from(node) / parts;
-            let slope = density(point / bandwidth) - density((1.0 - point) / bandwidth);
-            [mass(point, bandwidth, LINE), slope / parts]
-        })
-        .collect();
-    let between = |point: f64| {
-        let first = draw::floor(point * parts).min(draw::floor(parts) - 1);
-        let t = point * parts - f64::from(first);
-        let mut pair = nodes.iter().skip(to_usize(first));
-        let ([a, a_slope], [b, b_slope]) = (pair.next()?, pair.next()?);
-        let rest = 1.0 - t;
-        let ends = a * (1.0 + 2.0 * t) * rest * rest + b * (1.0 + 2.0 * rest) * t * t;
-        Some(ends + (a_slope * rest - b_slope * t) * t * rest)
+/// How much of the Gaussian around a point of the line lies on the line; no number where the point is none.
+pub(super) fn mass_on_line(point: f64, bandwidth: f64) -> f64 {
+    1.0 - beyond(point / bandwidth) - beyond((1.0 - point) / bandwidth)
+}
+
+/// Deviations up to which the shares beyond are tabulated. The rest is less than half of the last binary digit of 1.
+const LAST_DEVIATION: u32 = 9;
+const NODES_A_DEVIATION: u32 = 128;
+
+/// The share of standard normal numbers beyond every 128th of a deviation, and its slope from node to node.
+static BEYOND: LazyLock<Vec<[f64; 2]>> = LazyLock::new(|| {
+    let node = |node: u32| {
+        let deviations = f64::from(node) / f64::from(NODES_A_DEVIATION);
+        let density = libm::exp(log_height(1.0) - deviations * deviations / 2.0);
+        [below(-deviations), -density / f64::from(NODES_A_DEVIATION)]
     };
-    points.iter().map(|point| between(*point).unwrap_or(f64::NAN)).collect()
+    (0..=LAST_DEVIATION * NODES_A_DEVIATION).map(node).collect()
+});
+
+/// The share of standard normal numbers that are above one, which is at least 0.
+///
+/// For many points that takes longer than all else. So it is a cubic through two values of a table and their slopes, which is right
+/// to 2 in 100,000,000,000.
+fn beyond(deviations: f64) -> f64 {
+    if deviations >= f64::from(LAST_DEVIATION) {
+        return 0.0;
+    }
+    let place = deviations * f64::from(NODES_A_DEVIATION);
+    let first = draw::floor(place);
+    let pair = BEYOND.get(to_usize(first)..).and_then(|nodes| nodes.first_chunk());
+    let Some([[a, a_slope], [b, b_slope]]) = pair else { return 0.0 };
+    let t = place - f64::from(first);
+    let rest = 1.0 - t;
+    let ends = a * (1.0 + 2.0 * t) * rest * rest + b * (1.0 + 2.0 * rest) * t * t;
+    ends + (a_slope * rest - b_slope * t) * t * rest
 }
 
 /// The share of standard normal numbers that are below one.
@@ -125,19 +151,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masses_of_many_points_are_those_of_each() {
+    fn masses_are_right_to_their_tenth_digit() {
         for bandwidth in [0.01, 0.037, 0.15, 1.0] {
-            let points: Vec<f64> = (0..=9_999).map(|n| f64::from(n) / 9_999.0).collect();
-            let all = masses(&points, bandwidth);
+            let points = (0..=9_999).map(|n| f64::from(n) / 9_999.0);
             let worst = points
-                .iter()
-                .zip(&all)
-                .map(|(point, of)| (mass(*point, bandwidth, LINE) / of - 1.0).abs());
-            let worst = worst.fold(0.0, f64::max);
-            assert!(worst > 0.0 && worst < 2e-9, "{bandwidth}: {worst}");
+                .map(|point| mass(point, bandwidth, LINE) / mass_on_line(point, bandwidth) - 1.0)
+                .fold(0.0, |worst: f64, error| worst.max(error.abs()));
+            assert!(worst > 0.0 && worst < 1e-10, "{bandwidth}: {worst}");
         }
-        let none = masses(&vec![f64::NAN; 10_000], 1.0);
-        assert!(none.iter().all(|mass| mass.is_nan()));
-        assert!(masses(&[0.5, f64::NAN], 1.0).last().is_some_and(|mass| mass.is_nan()));
+        assert!(mass_on_line(f64::NAN, 1.0).is_nan());
+    }
+
+    #[test]
+    fn bandwidths_are_distances_to_neighbours() {
+        let points = [(0.1, 1), (0.15, 1), (0.4, 2), (0.9, 1)];
+        let found = bandwidths(&points, 0.125);
+        for (found, expected) in found.iter().zip([0.125, 0.25, 0.125, 0.5]) {
+            assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
+        }
+        assert_eq!(bandwidths(&[(0.25, 1)], 0.25), [0.75]);
+        assert_eq!(bandwidths(&[(0.25, 3)], 0.125), [0.125]);
+        assert!(bandwidths(&[], 0.5).is_empty());
     }
 }

@@ -24,17 +24,20 @@ pub(super) struct Space {
     pub(super) dimensions: Vec<Dimension>,
     /// By table, its dimensions as indices, in the order of their names.
     tables: Vec<Vec<usize>>,
+    /// The dimensions that all tables have, in the same order.
+    pub(super) common: Vec<usize>,
 }
 
 impl Space {
     pub(super) fn new(spec: &JobSpec) -> Self {
-        let mut space = Self { dimensions: Vec::new(), tables: Vec::new() };
+        let mut space = Self { dimensions: Vec::new(), tables: Vec::new(), common: Vec::new() };
         for table in 0..spec.models.len() {
             let mut own: Vec<usize> =
                 survey(spec, table).into_iter().map(|d| space.add(d)).collect();
             own.sort_by(|a, b| space.name(*a).cmp(space.name(*b)));
             space.tables.push(own);
         }
+        space.common = common(&space.tables);
         space
     }
 
@@ -60,6 +63,12 @@ impl Space {
     pub(super) fn of_table(&self, table: u32) -> &[usize] {
         self.tables.get(to_usize(table)).map_or(&[], Vec::as_slice)
     }
+}
+
+/// The dimensions that each of these tables has.
+fn common(tables: &[Vec<usize>]) -> Vec<usize> {
+    let Some((first, rest)) = tables.split_first() else { return Vec::new() };
+    first.iter().copied().filter(|d| rest.iter().all(|table| table.contains(d))).collect()
 }
 
 /// The places of observations, by dimension.

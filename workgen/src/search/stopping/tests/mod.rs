@@ -308,12 +308,40 @@ fn a_trial_that_is_worse_than_the_median_ends() {
     search.decide(0);
     assert_eq!(search.stopped, [0u32; 0], "too few epochs");
     search.train(0);
-    // The best is 2; the means over two epochs are 3.5, 4.5 and 5.5.
+    // The best is 2; the others' values after two epochs are 4, 5 and 6.
     search.decide(0);
     assert_eq!(search.stopped, [0]);
     (0..2).for_each(|_| search.train(1));
     search.decide(0);
-    assert_eq!(search.stopped, [0, 1], "3 is less than 3.5");
+    assert_eq!(search.stopped, [0, 1], "3 is less than the median of 2, 4, 5 and 6");
+}
+
+/// As Optuna's `MedianPruner` does: the best so far counts of the trial, of the others the value then, and of two in the middle their
+/// mean.
+#[test]
+fn the_median_is_that_of_values_after_as_many_epochs() {
+    let rule = Stopping::Median { min_epochs: 1, min_trials: 2 };
+    let of = |values: &[f64], has_ended| TrialProgress {
+        allowed: 4,
+        trained: u32::saturating_from(values.len()),
+        values: values.to_vec(),
+        has_ended,
+        ..TrialProgress::default()
+    };
+    let stopped = |last: &[f64]| {
+        // After two epochs the others' values are 1 and 3; the median is 2, whatever came before and comes later.
+        let others = [of(&[9.0, 1.0, 0.1, 0.1], true), of(&[9.0, 3.0, 3.0], true)];
+        let all = [others[0].clone(), others[1].clone(), of(last, false)];
+        !Search::from_trials(&rule, 4, Goal::Min, all).decide(0).is_empty()
+    };
+    assert!(stopped(&[9.0, 2.1]));
+    assert!(!stopped(&[9.0, 2.0]), "as good as the median");
+    assert!(!stopped(&[1.5, 8.0]), "its best so far counts");
+    assert!(
+        stopped(&[9.0, 8.0, 1.6]) && !stopped(&[9.0, 8.0, 1.5]),
+        "0.1 and 3 have the median 1.55"
+    );
+    assert!(!stopped(&[9.0, 8.0, 8.0, 8.0]), "there is nothing left to train");
 }
 
 #[test]

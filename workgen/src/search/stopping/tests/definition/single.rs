@@ -3,28 +3,31 @@
 use super::{Decision, Progress, TrialProgress, better_first, judged, with_ids};
 use sojourn_protocol::{ids::TrialId, quantity::to_usize, spec::Goal};
 
-/// The median rule: a trial ends whose best value is worse than the median of the others' means, each over as many epochs as the
-/// trial has.
+/// The median rule: a trial ends whose best value is worse than the median of the others' values after as many epochs as the trial
+/// has.
 pub(super) fn median(min_epochs: u32, min_trials: u32, progress: &Progress<'_>) -> Vec<Decision> {
     let stop = |(trial, of): (TrialId, &TrialProgress)| {
         let epochs = judged(of, min_epochs, progress.epochs)?;
         let others = with_ids(progress).filter(|(other, _)| *other != trial);
-        let means = others.filter_map(|(other, of)| Some((other, mean(of.values.get(..epochs)?))));
-        let mut means: Vec<(TrialId, f64)> = means.collect();
-        if means.len() < to_usize(min_trials) {
+        let values = others.filter_map(|(other, of)| Some((other, *of.values.get(epochs - 1)?)));
+        let mut values: Vec<(TrialId, f64)> = values.collect();
+        if values.is_empty() || values.len() < to_usize(min_trials) {
             return None;
         }
-        means.sort_by(|a, b| better_first(progress.goal, *a, *b));
-        // Of two in the middle the worse, so that fewer trials end.
-        let median = means.get(means.len() / 2)?.1;
+        values.sort_by(|a, b| better_first(progress.goal, *a, *b));
+        let [near, far] = [(values.len() - 1) / 2, values.len() / 2].map(|at| values.get(at));
+        let (near, far) = (near?.1, far?.1);
+        // Of two in the middle their mean; whether it counts depends on both.
+        let median =
+            if near.is_finite() && far.is_finite() { f64::midpoint(near, far) } else { f64::NAN };
         let best = best(progress.goal, of.own_values());
         let is_worse = is_better(progress.goal, median, best);
         is_worse.then(|| Decision::Stop {
             trial,
             why: format!(
-                "its best after {epochs} epoch{} is {best:.6}, worse than the median of {} others' means, {median:.6}",
+                "its best after {epochs} epoch{} is {best:.6}, worse than the median of {} others' values then, {median:.6}",
                 if epochs == 1 { "" } else { "s" },
-                means.len()
+                values.len()
             ),
         })
     };
@@ -59,12 +62,6 @@ pub(super) fn patience(patience: u32, min_delta: f64, progress: &Progress<'_>) -
         })
     };
     with_ids(progress).filter_map(stop).collect()
-}
-
-fn mean(values: &[f64]) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^53")]
-    let count = values.len() as f64;
-    values.iter().sum::<f64>() / count
 }
 
 fn best(goal: Goal, values: &[f64]) -> f64 {
