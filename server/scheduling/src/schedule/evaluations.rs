@@ -203,16 +203,15 @@ impl Evaluations<'_> {
         let may = |wanted: &OpenEvaluation<'_>| self.may_evaluate(job, wanted, at);
         let mut first = None;
         for wanted in wanted.filter(may).take(MAX_CANDIDATES) {
-            if wanted.producer() == Some(at.host)
-                && self.left_to_quicker(job, &wanted, at).is_none()
-            {
-                return Some(wanted);
-            }
-            if first.is_some() {
+            let is_own = wanted.producer() == Some(at.host);
+            if first.is_some() && !is_own {
                 continue;
             }
             let left = self.left_to_quicker(job, &wanted, at);
-            if left.is_some() && deferred.is_none() {
+            if is_own && left.is_none() {
+                return Some(wanted);
+            }
+            if first.is_some() || (left.is_some() && deferred.is_none()) {
                 continue;
             }
             match (&mut deferred, left.or_else(|| self.deferral(job, wanted, at))) {
