@@ -24,6 +24,8 @@ use sojourn_state::{Change, Event, Folded, Job, JournalPosition, Record, ResultE
 
 /// The pause between two looks for hops that are worth a second lease.
 pub(crate) const SPECULATION_INTERVAL: Millis = Millis::from_secs(1);
+/// A part of a hop with fewer batches says nothing of a device's speed.
+pub(crate) const MIN_MEASURED_BATCHES: u64 = 8;
 
 /// The effects of the step under way.
 #[derive(Debug, Default)]

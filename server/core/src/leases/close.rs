@@ -1,7 +1,7 @@
 //! Ending a lease without a report, or a unit before its time.
 
 use super::handler::LeaseHandler;
-use crate::{effect::Effect, fault::CoreFault};
+use crate::{effect::Effect, fault::CoreFault, ledger::MIN_MEASURED_BATCHES};
 use sojourn_protocol::ids::{HostId, LeaseId};
 use sojourn_scheduling::{
     leases::{Deadline, StopRequest},
@@ -13,9 +13,6 @@ use sojourn_state::{Event, Lease, LeaseEnd, UnitKey};
 const NOT_BEGUN: &str = "let a lease run out that it had not begun";
 /// The release reason of a lease that took longer than any may.
 const TOO_LONG: &str = "let a lease run out that had taken longer than other hosts let expect";
-
-/// Batches by which a hop that has no result says how fast its host is.
-const MIN_MEASURED_BATCHES: u32 = 8;
 
 impl LeaseHandler<'_> {
     /// Closes the leases that run out by now.
@@ -65,7 +62,9 @@ impl LeaseHandler<'_> {
         let Some((micros, batches)) = deadline.pace() else { return };
         let (job, trial) = (lease.unit.job(), lease.unit.trial());
         let known = self.ledger.state.trial(job, trial).filter(|_| lease.unit.hop().is_some());
-        let Some(known) = known.filter(|_| batches >= MIN_MEASURED_BATCHES) else { return };
+        let Some(known) = known.filter(|_| u64::from(batches) >= MIN_MEASURED_BATCHES) else {
+            return;
+        };
         let rows = u64::from(batches) * u64::from(known.context.config.training.batch_size);
         let device = self.cost().device_of(lease);
         self.ledger.planner.estimates_mut().measured(device, (job, trial), rows, micros);

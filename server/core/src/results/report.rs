@@ -5,6 +5,7 @@ use crate::{
     effect::Effect,
     fault::CoreFault,
     hosts::HostHandler,
+    ledger::MIN_MEASURED_BATCHES,
     reply::{Refusal, Reply},
 };
 use sojourn_protocol::{
@@ -23,8 +24,6 @@ use std::sync::Arc;
 
 /// The clocks of a slot and of the server may differ by this much over one unit.
 const MAX_CLOCK_SKEW: Millis = Millis(1000);
-/// A part of a hop with fewer batches says nothing of a device's speed.
-const MIN_MEASURED_BATCHES: u64 = 8;
 /// Divisor of the time observed between heartbeats: a trainer may have been paused for half of it, so `1 / PAUSE_DIVISOR` of it
 /// counts as training.
 const PAUSE_DIVISOR: u64 = 2;
