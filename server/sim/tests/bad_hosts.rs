@@ -36,22 +36,23 @@ fn search(estimates: &str, trials: u32, slow: u32, far: u32) -> f64 {
     mean_makespan(&text, Policy::default())
 }
 
-#[test]
-fn no_host_on_a_bad_line_and_no_very_slow_one_makes_a_search_longer() {
-    let good = search("prior", 40, 0, 0);
+/// Very slow hosts and hosts on far lines lengthen a search by less than such a factor.
+fn are_harmless(estimates: &str, trials: u32, factor: f64) {
+    let good = search(estimates, trials, 0, 0);
     for (slow, far) in [(2, 0), (0, 2), (2, 2)] {
-        let more = search("prior", 40, slow, far);
-        assert!(more < 1.05 * good, "{slow} slow, {far} far: {more} s, without them {good} s");
+        let more = search(estimates, trials, slow, far);
+        assert!(more < factor * good, "{slow} slow, {far} far: {more} s, without them {good} s");
     }
 }
 
 #[test]
+fn no_host_on_a_bad_line_and_no_very_slow_one_makes_a_search_longer() {
+    are_harmless("prior", 40, 1.05);
+}
+
+#[test]
 fn nor_does_one_where_nothing_is_known_of_speeds() {
-    let good = search("nothing", 16, 0, 0);
-    for (slow, far) in [(2, 0), (0, 2), (2, 2)] {
-        let more = search("nothing", 16, slow, far);
-        assert!(more < 1.1 * good, "{slow} slow, {far} far: {more} s, without them {good} s");
-    }
+    are_harmless("nothing", 16, 1.1);
 }
 
 #[test]
