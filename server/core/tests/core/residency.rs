@@ -28,6 +28,9 @@ struct Fleet {
     loss: Loss,
     /// Slots of all hosts, of those that are away too.
     slots: BTreeMap<HostId, u32>,
+    /// The state after the records of the journal that were followed.
+    state: Folded,
+    followed: usize,
     /// The trial of each hop and the host that trained it, in order.
     trained: Vec<(u32, HostId)>,
 }
@@ -85,26 +88,40 @@ impl Fleet {
             .zip(slots)
             .map(|(host, count)| (host, Slots { count: *count, running: BTreeMap::new() }));
         let counts = (1u64..).map(HostId).zip(slots.iter().copied()).collect();
-        let mut fleet =
-            Self { bench, hosts: hosts.collect(), loss, slots: counts, trained: Vec::new() };
+        let state = Folded::new(bench.core.config().remember_leases);
+        let mut fleet = Self {
+            bench,
+            hosts: hosts.collect(),
+            loss,
+            slots: counts,
+            state,
+            followed: 0,
+            trained: Vec::new(),
+        };
         // All are in contact before the job comes.
         fleet.ask_all();
         fleet.bench.begin_with(long_shards(), crate::support::spec(trials, epochs, &more));
         fleet
     }
 
-    /// A second passes. Who has moved in it has come to a host with a slot.
+    /// A second passes. Each trial that moves in it comes to a host that has a slot for it then.
     fn tick(&mut self) {
-        let before = self.moves().len();
         self.pass_second();
-        // Where a host is away others take its trials over in the same second.
-        let all_are_there = self.hosts.len() == self.slots.len();
-        for (.., to, _, _) in self.moves()[before..].iter().filter(|_| all_are_there) {
-            let trials = &self.bench.core.state().jobs[&JOB].trials;
-            let there = trials.iter().filter(|trial| trial.home() == Some(*to) && trial.trains());
-            let slots = self.slots.get(to).copied().unwrap_or(u32::MAX);
-            assert!(u32::try_from(there.count()).unwrap() <= slots, "{to} has {slots} slots");
+        for record in &self.bench.journal[self.followed..] {
+            self.state.fold(record).unwrap();
+            let Event::TrialMoved { to, .. } = record.event else { continue };
+            let trials = &self.state.jobs[&JOB].trials;
+            let there = trials.iter().filter(|trial| trial.home() == Some(to) && trial.trains());
+            let (there, slots) = (u32::try_from(there.count()).unwrap(), self.slots[&to]);
+            assert!(there <= slots, "{there} trials stay at {to}, which has {slots} slots");
         }
+        self.followed = self.bench.journal.len();
+    }
+
+    /// A host is there from now on, with so many slots.
+    fn comes(&mut self, host: HostId, count: u32) {
+        self.hosts.insert(host, Slots { count, running: BTreeMap::new() });
+        self.slots.insert(host, count);
     }
 
     fn pass_second(&mut self) {
@@ -358,7 +375,7 @@ fn a_trial_that_has_converged_moves_out_of_the_way_of_those_that_learn() {
     let mut fleet = Fleet::new(&[4], 4, 20, specon, first_converges);
     fleet.until_all_begun(4);
     // Another host comes.
-    fleet.hosts.insert(OTHER, Slots { count: 4, running: BTreeMap::new() });
+    fleet.comes(OTHER, 4);
     fleet.until("a trial has moved", |fleet| !fleet.moves().is_empty());
     assert_eq!(fleet.category(0), Category::Converged);
     let [(trial, from, to, kind, (from_load, to_load))] = fleet.moves()[..] else {
@@ -379,7 +396,7 @@ fn literally_read_the_listings_move_nobody() {
     let literal = "{ policy = \"specon\", interval = \"2s\", reproduction = true, alpha = 0.3, growth = \"per-trial\" }";
     let mut fleet = Fleet::new(&[4], 4, 20, literal, first_converges);
     fleet.until_all_begun(4);
-    fleet.hosts.insert(OTHER, Slots { count: 4, running: BTreeMap::new() });
+    fleet.comes(OTHER, 4);
     fleet.run();
     assert_eq!(fleet.moves(), []);
     assert_eq!(fleet.category(0), Category::Watching, "it was looked at, and goes no further");
@@ -422,7 +439,7 @@ fn where_none_learns_any_more_hosts_with_many_give_to_those_with_few() {
     fleet.until("none learns", |fleet| {
         (0..4).all(|trial| fleet.category(trial) == Category::Converged)
     });
-    fleet.hosts.insert(OTHER, Slots { count: 4, running: BTreeMap::new() });
+    fleet.comes(OTHER, 4);
     fleet.ask_all();
     for _ in 0..3 {
         fleet.tick();
@@ -440,7 +457,7 @@ fn by_remaining_time_the_host_with_most_to_do_gives_some_of_it() {
     let mut fleet = Fleet::new(&[4], 4, 20, srpt, falls_evenly);
     // After two hops each it is known how long they take.
     fleet.until("two hops each", |fleet| fleet.trained.len() >= 8);
-    fleet.hosts.insert(OTHER, Slots { count: 4, running: BTreeMap::new() });
+    fleet.comes(OTHER, 4);
     fleet.ask_all();
     for _ in 0..3 {
         fleet.tick();
@@ -498,7 +515,7 @@ proptest! {
                 }
                 away.retain(|host, (back, count)| {
                     if *back == second {
-                        fleet.hosts.insert(*host, Slots { count: *count, running: BTreeMap::new() });
+                        fleet.comes(*host, *count);
                     }
                     *back != second
                 });
