@@ -1,7 +1,7 @@
 //! One pass over a model's numbers, said by its scalars.
 
 /// The change to each number `W` of the current model. `W_b` is the base's number, `W_c` the returned one's,
-/// and `D = W_c - W_b`. The rule's own numbers for the same place are `sum` and `m`. The scalars are worked out in
+/// and `D = W_c - W_b`. The rule's own numbers for the same place are `sum`, `m` and `v`. The scalars are worked out in
 /// `f64`; the pass computes in `f32`, each product and sum rounded once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pass {
@@ -24,6 +24,16 @@ pub enum Pass {
         gain: f64,
         /// Of what others have changed since the base.
         back: f64,
+    },
+    /// With `d = gain D`: `v <- decay v + (1 - decay) d^2`, then `W <- W + d - min(lambda d^2 / sqrt(v), 1) (W - W_b)`; nothing is taken back
+    /// where `d` is 0.
+    Compensate {
+        /// Of the change.
+        gain: f64,
+        /// How much of what others have changed since the base is taken back.
+        lambda: f64,
+        /// The share of `v` that stays.
+        decay: f64,
     },
     /// `sum <- sum + weight D`; `W` stays bit for bit.
     Gather {
@@ -77,6 +87,9 @@ impl Pass {
             Self::Blend { take, scale } => Self::Blend { take, scale: scale * by },
             Self::Add { gain } => Self::Add { gain: gain * by },
             Self::AddNew { gain, back } => Self::AddNew { gain: gain * by, back },
+            Self::Compensate { gain, lambda, decay } => {
+                Self::Compensate { gain: gain * by, lambda, decay }
+            }
             Self::Gather { weight } => Self::Gather { weight: weight * by },
             Self::GatherAndAdd { weight, gain } => {
                 Self::GatherAndAdd { weight: weight * by, gain: gain * by }
@@ -91,7 +104,10 @@ impl Pass {
     #[must_use]
     pub(crate) const fn gathered_after(&self, gathered: u32) -> u32 {
         match self {
-            Self::Blend { .. } | Self::Add { .. } | Self::AddNew { .. } => gathered,
+            Self::Blend { .. }
+            | Self::Add { .. }
+            | Self::AddNew { .. }
+            | Self::Compensate { .. } => gathered,
             Self::Gather { .. } | Self::GatherAndAdd { .. } => gathered.saturating_add(1),
             Self::GatherAndStep { .. } => 0,
         }

@@ -16,6 +16,9 @@ const RULES: &[(&str, RuleSpec)] = &[
     ("delta", RuleSpec::DELTA),
     ("fedbuff", RuleSpec::FEDBUFF),
     ("delayed-nesterov", RuleSpec::DELAYED_NESTEROV),
+    ("easgd", RuleSpec::EASGD),
+    ("downpour", RuleSpec::DOWNPOUR),
+    ("dc-asgd", RuleSpec::DC_ASGD),
 ];
 const OPTIMIZERS: &[(&str, OptimizerMerge)] = &[
     ("average", OptimizerMerge::Average),
@@ -69,6 +72,9 @@ const fn keys_of(rule: RuleSpec) -> &'static [&'static str] {
         RuleSpec::Adasum { .. } => &["staleness"],
         RuleSpec::Fedbuff { .. } => &["arrivals", "outer", "staleness"],
         RuleSpec::DelayedNesterov { .. } => &["period", "rate", "momentum"],
+        RuleSpec::Easgd { .. } => &["moving_rate"],
+        RuleSpec::Downpour { .. } => &["rate"],
+        RuleSpec::DcAsgd { .. } => &["lambda", "decay"],
     }
 }
 
@@ -113,6 +119,15 @@ fn parameters(section: &Table<'_>, defaults: RuleSpec) -> Option<RuleSpec> {
             let period = count("period", period);
             let (rate, momentum) = (number("rate", rate), number("momentum", momentum));
             RuleSpec::DelayedNesterov { period: period?, rate: rate?, momentum: momentum? }
+        }
+        RuleSpec::Easgd { moving_rate } => {
+            let given = |node: &Node<'_>| node.number().map(Some);
+            RuleSpec::Easgd { moving_rate: optional(section, "moving_rate", moving_rate, given)? }
+        }
+        RuleSpec::Downpour { rate } => RuleSpec::Downpour { rate: number("rate", rate)? },
+        RuleSpec::DcAsgd { lambda, decay } => {
+            let (lambda, decay) = (number("lambda", lambda), number("decay", decay));
+            RuleSpec::DcAsgd { lambda: lambda?, decay: decay? }
         }
     })
 }

@@ -11,6 +11,8 @@ use std::fmt;
 pub const MAX_RATE: f64 = 1000.0;
 /// The largest momentum: it remembers ten thousand steps. Nearer to 1 it would be 1 in `f32`, and forget nothing.
 pub const MAX_MOMENTUM: f64 = 0.9999;
+/// The largest `lambda` of `dc-asgd`.
+const MAX_LAMBDA: f64 = 1000.0;
 /// The most arrivals in a buffer, and between two steps of momentum.
 pub const MAX_ARRIVALS: u32 = 1_000_000;
 
@@ -65,6 +67,27 @@ pub enum RuleSpec {
         rate: f64,
         /// In `[0, MAX_MOMENTUM]`.
         momentum: f64,
+    },
+    /// `W <- W + moving_rate (W_c - W)`: the centre's half of asynchronous EASGD (Zhang et al., 2015, algorithm 1). Hosts
+    /// keep no models of their own between units, so their half is a rate of 1: each begins from the centre.
+    Easgd {
+        /// In `(0, 1]`; `0.9 / C` where not given (their `beta = 0.9`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moving_rate: Option<f64>,
+    },
+    /// `W <- W + rate D`: Downpour SGD (Dean et al., 2012, section 4.1), in which a host sends what its steps since the last
+    /// fetch add up to.
+    Downpour {
+        /// In `(0, MAX_RATE]`.
+        rate: f64,
+    },
+    /// `v <- decay v + (1 - decay) D^2`, then `W <- W + D - lambda D^2 / sqrt(v) (W - W_b)`, number by number: Delay Compensated
+    /// ASGD with an adaptive `lambda` (Zheng et al., 2017, equations 10 and 14, with `D` in place of the gradient).
+    DcAsgd {
+        /// In `[0, 1000]`.
+        lambda: f64,
+        /// In `[0, MAX_MOMENTUM]`.
+        decay: f64,
     },
 }
 
@@ -164,7 +187,10 @@ impl MergeSpec {
     #[must_use]
     pub const fn of(rule: RuleSpec) -> Self {
         let optimizer = match rule {
-            RuleSpec::Adasum { .. } => OptimizerMerge::Discount,
+            RuleSpec::Adasum { .. }
+            | RuleSpec::Easgd { .. }
+            | RuleSpec::Downpour { .. }
+            | RuleSpec::DcAsgd { .. } => OptimizerMerge::Discount,
             RuleSpec::VcAsgd { .. }
             | RuleSpec::Delta { .. }
             | RuleSpec::Fedbuff { .. }
@@ -226,9 +252,24 @@ impl RuleSpec {
     /// was chosen; in five others it was close to the best rule.
     pub const ADASUM: Self = Self::Adasum { staleness: Staleness::Polynomial { a: 1.0 } };
 
+    /// EASGD with a moving rate by the units in flight, as published.
+    pub const EASGD: Self = Self::Easgd { moving_rate: None };
+    /// Downpour SGD as published, without Adagrad: the hosts' own optimisers adapt the rates.
+    pub const DOWNPOUR: Self = Self::Downpour { rate: 1.0 };
+    /// Delay compensation as it was published for CIFAR-10 with the adaptive `lambda`.
+    pub const DC_ASGD: Self = Self::DcAsgd { lambda: 2.0, decay: 0.95 };
+
     /// All rules, with their defaults.
-    pub const ALL: [Self; 5] =
-        [Self::ADASUM, Self::VC_ASGD, Self::DELTA, Self::FEDBUFF, Self::DELAYED_NESTEROV];
+    pub const ALL: [Self; 8] = [
+        Self::ADASUM,
+        Self::VC_ASGD,
+        Self::DELTA,
+        Self::FEDBUFF,
+        Self::DELAYED_NESTEROV,
+        Self::EASGD,
+        Self::DOWNPOUR,
+        Self::DC_ASGD,
+    ];
 
     /// The rule's name in job files.
     #[must_use]
@@ -239,6 +280,9 @@ impl RuleSpec {
             Self::Fedbuff { .. } => "fedbuff",
             Self::DelayedNesterov { .. } => "delayed-nesterov",
             Self::Adasum { .. } => "adasum",
+            Self::Easgd { .. } => "easgd",
+            Self::Downpour { .. } => "downpour",
+            Self::DcAsgd { .. } => "dc-asgd",
         }
     }
 
@@ -246,7 +290,12 @@ impl RuleSpec {
     #[must_use]
     pub const fn gathers(&self) -> bool {
         match self {
-            Self::VcAsgd { .. } | Self::Delta { .. } | Self::Adasum { .. } => false,
+            Self::VcAsgd { .. }
+            | Self::Delta { .. }
+            | Self::Adasum { .. }
+            | Self::Easgd { .. }
+            | Self::Downpour { .. }
+            | Self::DcAsgd { .. } => false,
             Self::Fedbuff { .. } | Self::DelayedNesterov { .. } => true,
         }
     }
@@ -278,6 +327,18 @@ impl RuleSpec {
                 period.map_or(Ok(()), |period| count("period", period))?;
                 rate("rate", outer)?;
                 ratio("momentum", momentum)
+            }
+            Self::Easgd { moving_rate: None } => Ok(()),
+            Self::Easgd { moving_rate: Some(share) } => {
+                let holds = share > 0.0 && share <= 1.0;
+                want("moving_rate", share, holds, "it has to be above 0 and at most 1")
+            }
+            Self::Downpour { rate: outer } => rate("rate", outer),
+            Self::DcAsgd { lambda, decay } => {
+                let holds = (0.0..=MAX_LAMBDA).contains(&lambda);
+                let must = format_args!("it has to be from 0 to {MAX_LAMBDA}");
+                want("lambda", lambda, holds, must)?;
+                ratio("decay", decay)
             }
         }
     }

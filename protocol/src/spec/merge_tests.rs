@@ -11,6 +11,9 @@ fn defaults_are_the_designs_and_are_written_so() {
         r#"{"rule":"delta","staleness":{"polynomial":{"a":0.5}}}"#,
         r#"{"rule":"fedbuff","outer":{"sgd":{"rate":1.0}},"staleness":{"polynomial":{"a":0.5}}}"#,
         r#"{"rule":"delayed-nesterov","rate":0.7,"momentum":0.9}"#,
+        r#"{"rule":"easgd"}"#,
+        r#"{"rule":"downpour","rate":1.0}"#,
+        r#"{"rule":"dc-asgd","lambda":2.0,"decay":0.95}"#,
     ];
     for (rule, text) in RuleSpec::ALL.into_iter().zip(texts) {
         assert_eq!(serde_json::to_string(&rule).unwrap(), text);
@@ -73,6 +76,8 @@ fn every_range_is_kept_with_a_reason() {
         delta(MAX_RATE),
         buffer(Some(1), Outer::Nesterov { rate: 0.7, momentum: 0.0 }),
         nesterov(Some(MAX_ARRIVALS), 1e-9, 0.999),
+        RuleSpec::Easgd { moving_rate: Some(1.0) },
+        RuleSpec::DcAsgd { lambda: 0.0, decay: 0.0 },
     ];
     for rule in good {
         assert_eq!(rule.check(), Ok(()), "{rule:?}");
@@ -92,6 +97,12 @@ fn every_range_is_kept_with_a_reason() {
         (nesterov(Some(0), 0.7, 0.9), "period"),
         (nesterov(None, f64::INFINITY, 0.9), "rate"),
         (nesterov(None, 0.7, -0.1), "momentum"),
+        (RuleSpec::Easgd { moving_rate: Some(0.0) }, "moving_rate"),
+        (RuleSpec::Easgd { moving_rate: Some(1.1) }, "moving_rate"),
+        (RuleSpec::Downpour { rate: 0.0 }, "rate"),
+        (RuleSpec::DcAsgd { lambda: -1.0, decay: 0.95 }, "lambda"),
+        (RuleSpec::DcAsgd { lambda: f64::NAN, decay: 0.95 }, "lambda"),
+        (RuleSpec::DcAsgd { lambda: 2.0, decay: 1.0 }, "decay"),
     ];
     for (rule, key) in bad {
         assert_eq!(rule.check().unwrap_err().key, key, "{rule:?}");

@@ -222,6 +222,14 @@ fn rule(merge: &MergeSpec) -> String {
             let others = [format!("rate {rate}"), format!("momentum {momentum}")];
             (period.into_iter().chain(others).collect(), Staleness::Constant)
         }
+        RuleSpec::Easgd { moving_rate } => {
+            let rate = moving_rate.map(|rate| format!("moving rate {rate}"));
+            (rate.into_iter().collect(), Staleness::Constant)
+        }
+        RuleSpec::Downpour { rate } => (vec![format!("rate {rate}")], Staleness::Constant),
+        RuleSpec::DcAsgd { lambda, decay } => {
+            (vec![format!("lambda {lambda}"), format!("decay {decay}")], Staleness::Constant)
+        }
     };
     let mut words = vec![merge.rule.name().to_owned()];
     words.extend(own);

@@ -45,6 +45,7 @@ fn kernels<E: Element>(kind: &str, memory: &mut Memory) {
         ("vc-asgd", Pass::Blend { take: 0.05, scale: 1.0 }, 3, 0),
         ("vc-asgd, clipped", Pass::Blend { take: 0.05, scale: 0.5 }, 4, 0),
         ("delta", Pass::Add { gain }, 4, 0),
+        ("dc-asgd", Pass::Compensate { gain: 1.0, lambda: 2.0, decay: 0.95 }, 4, 2),
         ("fedbuff, gathering", Pass::Gather { weight }, 2, 2),
         ("fedbuff, stepping", Pass::GatherAndStep { weight, gain: 0.0, step: plain }, 4, 2),
         ("delayed-nesterov", Pass::GatherAndAdd { weight, gain }, 4, 2),
@@ -52,7 +53,8 @@ fn kernels<E: Element>(kind: &str, memory: &mut Memory) {
     ];
     let [mut current, base, returned] =
         [0.5, 0.25, 0.75].map(|value| vec![E::store(value); numbers()]);
-    let [mut sum, mut momentum] = [0.0f32, 0.125].map(|value| vec![value; numbers()]);
+    let [mut sum, mut momentum, mut mean_square] =
+        [0.0f32, 0.125, 0.0625].map(|value| vec![value; numbers()]);
     for (name, pass, model, slots) in passes {
         let bytes = numbers() * (model * size_of::<E>() + slots * 4);
         kernel(&format!("{name}, {kind}"), bytes, memory, || {
@@ -62,6 +64,7 @@ fn kernels<E: Element>(kind: &str, memory: &mut Memory) {
                 returned: &returned,
                 sum: &mut sum,
                 momentum: &mut momentum,
+                mean_square: &mut mean_square,
             };
             pass.apply(slices).unwrap();
         });

@@ -59,6 +59,42 @@ pub(super) fn add_new<E: Element>(w: &mut [E], base: &[E], returned: &[E], gain:
     }
 }
 
+/// The numbers of a compensation, in `f32`.
+#[derive(Clone, Copy)]
+pub(super) struct Compensation {
+    pub(super) gain: f32,
+    pub(super) lambda: f32,
+    pub(super) decay: f32,
+    /// `1 - decay`.
+    pub(super) fresh: f32,
+}
+
+#[inline(never)]
+pub(super) fn compensate<E: Element, S: Element>(
+    w: &mut [E],
+    mean_square: &mut [S],
+    base: &[E],
+    returned: &[E],
+    by: Compensation,
+) {
+    for (((w, v), b), c) in w.iter_mut().zip(mean_square).zip(base).zip(returned) {
+        let (now, base) = (w.load(), b.load());
+        let change = by.gain * (c.load() - base);
+        let square = change * change;
+        let mean = by.decay * v.load() + by.fresh * square;
+        let (back, root) = (by.lambda * square, mean.sqrt());
+        let share = if back < root {
+            back / root
+        } else if root > 0.0 {
+            1.0
+        } else {
+            0.0
+        };
+        *v = S::store(mean);
+        *w = E::store(now + change - share * (now - base));
+    }
+}
+
 #[inline(never)]
 pub(super) fn gather<E: Element, S: Element>(
     sum: &mut [S],

@@ -1,6 +1,11 @@
 //! A pass over the numbers of one tensor.
 
-use super::{BLOCK, cut, cut_mut, element::Element, loops, loops::Scalars};
+use super::{
+    BLOCK, cut, cut_mut,
+    element::Element,
+    loops,
+    loops::{Compensation, Scalars},
+};
 use crate::pass::{Pass, Step};
 use rayon::prelude::*;
 
@@ -17,6 +22,8 @@ pub struct Slices<'a, E, S> {
     pub sum: &'a mut [S],
     /// `m`; empty where the rule keeps none.
     pub momentum: &'a mut [S],
+    /// `v`; empty where the rule keeps none.
+    pub mean_square: &'a mut [S],
 }
 
 /// Slices that don't fit each other, or not the pass.
@@ -34,20 +41,22 @@ pub struct Lengths {
 impl<E: Element, S: Element> Slices<'_, E, S> {
     /// The first numbers, and the others.
     pub(crate) fn split_at(self, at: usize) -> (Self, Self) {
-        let Self { current, base, returned, sum, momentum } = self;
+        let Self { current, base, returned, sum, momentum, mean_square } = self;
         let (current, later_current) = cut_mut(current, at);
         let (base, later_base) = cut(base, at);
         let (returned, later_returned) = cut(returned, at);
         let (sum, later_sum) = cut_mut(sum, at);
         let (momentum, later_momentum) = cut_mut(momentum, at);
+        let (mean_square, later_mean_square) = cut_mut(mean_square, at);
         let later = Self {
             current: later_current,
             base: later_base,
             returned: later_returned,
             sum: later_sum,
             momentum: later_momentum,
+            mean_square: later_mean_square,
         };
-        (Self { current, base, returned, sum, momentum }, later)
+        (Self { current, base, returned, sum, momentum, mean_square }, later)
     }
 
     fn blocks(mut self) -> Vec<Self> {
@@ -81,7 +90,9 @@ impl<E: Element, S: Element> Slices<'_, E, S> {
         want("the base", self.base.len(), !blends)?;
         want("the returned model", self.returned.len(), true)?;
         want("the sum", self.sum.len(), keeps)?;
-        want("the momentum", self.momentum.len(), step.is_some())
+        want("the momentum", self.momentum.len(), step.is_some())?;
+        let compensates = matches!(pass, Pass::Compensate { .. });
+        want("the mean square", self.mean_square.len(), compensates)
     }
 }
 
@@ -98,7 +109,7 @@ impl Pass {
 
     /// Makes the pass over one block, whose slices are as long as they have to be.
     pub(crate) fn run<E: Element, S: Element>(&self, block: Slices<'_, E, S>) {
-        let Slices { current, base, returned, sum, momentum } = block;
+        let Slices { current, base, returned, sum, momentum, mean_square } = block;
         match *self {
             Self::Blend { take: 0.0, .. } => {}
             Self::Blend { take: 1.0, scale: 1.0 } => loops::copy(current, returned),
@@ -113,6 +124,15 @@ impl Pass {
             Self::Add { gain } => loops::add(current, base, returned, single(gain)),
             Self::AddNew { gain, back } => {
                 loops::add_new(current, base, returned, single(gain), single(back));
+            }
+            Self::Compensate { gain, lambda, decay } => {
+                let by = Compensation {
+                    gain: single(gain),
+                    lambda: single(lambda),
+                    decay: single(decay),
+                    fresh: single(1.0 - decay),
+                };
+                loops::compensate(current, mean_square, base, returned, by);
             }
             Self::Gather { weight } => loops::gather(sum, base, returned, single(weight)),
             Self::GatherAndAdd { weight, gain } => {
@@ -159,8 +179,14 @@ mod tests {
         let step = Step { share: 1.0, rate: 1.0, momentum: None };
         let refused = |pass: Pass, base: &[f32], returned: &[f32], sum: &mut [f32]| {
             let mut current = [1.0; 3];
-            let slices =
-                Slices { current: &mut current, base, returned, sum, momentum: &mut [0.0; 0] };
+            let slices = Slices {
+                current: &mut current,
+                base,
+                returned,
+                sum,
+                momentum: &mut [],
+                mean_square: &mut [],
+            };
             let error = pass.apply(slices).unwrap_err().what;
             assert_eq!(current, [1.0; 3]);
             error
@@ -175,6 +201,8 @@ mod tests {
         let momentum = Some(crate::pass::Momentum { decay: 0.9, lead: 0.9 });
         let pass = stepping(Step { momentum, ..step });
         assert_eq!(refused(pass, &three, &three, &mut [0.0; 3]), "the momentum");
+        let late = Pass::Compensate { gain: 1.0, lambda: 2.0, decay: 0.9 };
+        assert_eq!(refused(late, &three, &three, &mut [0.0; 3]), "the mean square");
         let clipped = Pass::Blend { take: 0.5, scale: 0.5 };
         assert_eq!(refused(clipped, &[], &three, &mut []), "the base");
     }

@@ -18,6 +18,7 @@ pub(super) struct Job<'a> {
     current: &'a [Number],
     sum: &'a [Number],
     momentum: &'a [Number],
+    mean_square: &'a [Number],
     next: Slices<'a, Number, Number>,
 }
 
@@ -41,6 +42,7 @@ pub(super) enum How {
 pub(super) struct Kept<'a> {
     sum: Stream<'a>,
     momentum: Stream<'a>,
+    mean_square: Stream<'a>,
 }
 
 /// The rest of a file that is still to be written.
@@ -65,6 +67,7 @@ impl<'a> Kept<'a> {
             old = later;
             let stream = Stream { old: first, new: Rest(new.advance(bytes)) };
             match slot {
+                Slot::MeanSquare => kept.mean_square = stream,
                 Slot::Momentum => kept.momentum = stream,
                 Slot::Sum => kept.sum = stream,
             }
@@ -104,8 +107,16 @@ impl<'a> Job<'a> {
             returned: returned.as_chunks().0,
             sum: &mut [],
             momentum: &mut [],
+            mean_square: &mut [],
         };
-        Self { how: How::Stays, current: current.as_chunks().0, sum: &[], momentum: &[], next }
+        Self {
+            how: How::Stays,
+            current: current.as_chunks().0,
+            sum: &[],
+            momentum: &[],
+            mean_square: &[],
+            next,
+        }
     }
 
     pub(super) fn with(self, how: How) -> Self {
@@ -117,6 +128,7 @@ impl<'a> Job<'a> {
         let bytes = size_of_val(self.current);
         (self.sum, self.next.sum) = kept.sum.advance(bytes);
         (self.momentum, self.next.momentum) = kept.momentum.advance(bytes);
+        (self.mean_square, self.next.mean_square) = kept.mean_square.advance(bytes);
         self
     }
 
@@ -126,13 +138,15 @@ impl<'a> Job<'a> {
             let (current, later_current) = cut(self.current, BLOCK);
             let (sum, later_sum) = cut(self.sum, BLOCK);
             let (momentum, later_momentum) = cut(self.momentum, BLOCK);
+            let (mean_square, later_mean_square) = cut(self.mean_square, BLOCK);
             let (next, later_next) = self.next.split_at(BLOCK);
-            jobs.push(Self { how: self.how, current, sum, momentum, next });
+            jobs.push(Self { how: self.how, current, sum, momentum, mean_square, next });
             self = Self {
                 how: self.how,
                 current: later_current,
                 sum: later_sum,
                 momentum: later_momentum,
+                mean_square: later_mean_square,
                 next: later_next,
             };
         }
@@ -140,9 +154,10 @@ impl<'a> Job<'a> {
     }
 
     pub(super) fn run(self) {
-        let Self { how, current, sum, momentum, next } = self;
+        let Self { how, current, sum, momentum, mean_square, next } = self;
         copy(next.sum, sum);
         copy(next.momentum, momentum);
+        copy(next.mean_square, mean_square);
         match how {
             How::Stays => copy(next.current, current),
             How::Taken => copy(next.current, next.returned),

@@ -1,14 +1,20 @@
 //! The merge rules: what each does with a result, in scalars. One file per rule.
 
 mod adasum;
+mod dc_asgd;
 mod delayed_nesterov;
 mod delta;
+mod downpour;
+mod easgd;
 mod fedbuff;
 mod vc_asgd;
 
 pub use adasum::Adasum;
+pub use dc_asgd::DcAsgd;
 pub use delayed_nesterov::DelayedNesterov;
 pub use delta::Delta;
+pub use downpour::Downpour;
+pub use easgd::Easgd;
 pub use fedbuff::Fedbuff;
 pub use vc_asgd::VcAsgd;
 
@@ -43,6 +49,8 @@ pub trait MergeRule: fmt::Debug + Send + Sync {
 /// A number that a rule keeps for each parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
+    /// The running mean of the changes' squares.
+    MeanSquare,
     /// `m` of a step.
     Momentum,
     /// The sum of changes.
@@ -54,6 +62,7 @@ impl Slot {
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
+            Self::MeanSquare => "merge.mean_square.",
             Self::Momentum => "merge.momentum.",
             Self::Sum => "merge.sum.",
         }
@@ -73,6 +82,9 @@ pub fn rule_of(spec: &RuleSpec) -> Box<dyn MergeRule> {
         RuleSpec::DelayedNesterov { period, rate, momentum } => {
             Box::new(DelayedNesterov { period, rate, momentum })
         }
+        RuleSpec::Easgd { moving_rate } => Box::new(Easgd { moving_rate }),
+        RuleSpec::Downpour { rate } => Box::new(Downpour { rate }),
+        RuleSpec::DcAsgd { lambda, decay } => Box::new(DcAsgd { lambda, decay }),
     }
 }
 

@@ -105,6 +105,9 @@ const fn code(rule: &RuleSpec) -> i64 {
         RuleSpec::Fedbuff { .. } => 3,
         RuleSpec::DelayedNesterov { .. } => 4,
         RuleSpec::Adasum { .. } => 5,
+        RuleSpec::Easgd { .. } => 6,
+        RuleSpec::Downpour { .. } => 7,
+        RuleSpec::DcAsgd { .. } => 8,
     }
 }
 

@@ -123,7 +123,8 @@ proptest! {
                 prop_assert_eq!(bits(&is[name]), bits(&others[name]), "{}", name);
                 prop_assert!(!is_square(name) || is[name].iter().all(|n| *n >= 0.0));
             }
-            for (kept, expected) in [(Slot::Sum, &plain.sum), (Slot::Momentum, &plain.m)] {
+            let own = [&plain.v, &plain.m, &plain.sum];
+            for (kept, expected) in [Slot::MeanSquare, Slot::Momentum, Slot::Sum].into_iter().zip(own) {
                 let kept = slot(&made.state, kept);
                 prop_assert!(kept.is_empty() || bits(&kept) == bits(expected));
             }
@@ -153,6 +154,9 @@ fn a_state_is_a_file_like_any_other() {
         (RuleSpec::DELTA, &[]),
         (RuleSpec::FEDBUFF, &["merge.sum."]),
         (RuleSpec::DELAYED_NESTEROV, &["merge.momentum.", "merge.sum."]),
+        (RuleSpec::EASGD, &[]),
+        (RuleSpec::DOWNPOUR, &[]),
+        (RuleSpec::DC_ASGD, &["merge.mean_square."]),
     ] {
         let merger = merger(rule, OptimizerMerge::Average);
         let made = merger.merge(&update(&base, &current, &returned)).unwrap().made;

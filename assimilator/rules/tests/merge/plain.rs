@@ -13,13 +13,14 @@ pub(crate) struct Plain {
     pub(crate) w: Vec<f32>,
     pub(crate) sum: Vec<f32>,
     pub(crate) m: Vec<f32>,
+    pub(crate) v: Vec<f32>,
     pub(crate) gathered: u32,
 }
 
 impl Plain {
     pub(crate) fn new(rule: RuleSpec, w: Vec<f32>) -> Self {
-        let (sum, m) = (vec![0.0; w.len()], vec![0.0; w.len()]);
-        Self { rule, w, sum, m, gathered: 0 }
+        let [sum, m, v] = [(); 3].map(|()| vec![0.0; w.len()]);
+        Self { rule, w, sum, m, v, gathered: 0 }
     }
 
     /// The returned model's share of what isn't trained.
@@ -32,6 +33,8 @@ impl Plain {
                 };
                 change * weight(staleness, arrival.staleness)
             }
+            RuleSpec::Easgd { moving_rate: Some(rate) } => rate,
+            RuleSpec::Easgd { moving_rate: None } => 0.9 * (1.0 / f64::from(arrival.in_flight)),
             _ => 1.0 / f64::from(arrival.in_flight),
         }
     }
@@ -41,7 +44,7 @@ impl Plain {
         let units = arrival.in_flight;
         let changes: Vec<f32> = base.iter().zip(returned).map(|(b, c)| c - b).collect();
         match self.rule {
-            RuleSpec::VcAsgd { .. } => {
+            RuleSpec::VcAsgd { .. } | RuleSpec::Easgd { .. } => {
                 self.w = blend(&self.w, base, returned, self.share(arrival), k)
             }
             RuleSpec::Delta { gain, staleness } => {
@@ -59,6 +62,22 @@ impl Plain {
                 let back = (gain * of_others.clamp(0.0, 1.0)) as f32;
                 for ((w, b), d) in self.w.iter_mut().zip(base).zip(&changes) {
                     *w = *w + (gain * k) as f32 * d - back * (*w - b);
+                }
+            }
+            RuleSpec::Downpour { rate } => self.add(&changes, rate * k),
+            RuleSpec::DcAsgd { lambda, decay } => {
+                for (at, change) in changes.iter().enumerate() {
+                    let change = k as f32 * change;
+                    let square = change * change;
+                    let mean = decay as f32 * self.v[at] + (1.0 - decay) as f32 * square;
+                    let others = self.w[at] - base[at];
+                    let share = match mean.sqrt() {
+                        0.0 => 0.0,
+                        root if lambda as f32 * square < root => lambda as f32 * square / root,
+                        _ => 1.0,
+                    };
+                    self.v[at] = mean;
+                    self.w[at] = self.w[at] + change - share * others;
                 }
             }
             RuleSpec::Fedbuff { arrivals, staleness, .. } => {

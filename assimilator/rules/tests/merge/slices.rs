@@ -224,6 +224,75 @@ proptest! {
         prop_assert_eq!((flushed.counters.gathered(), flushed.sum), (0, vec![0.0; WIDTH]));
     }
 
+    /// `W - n (g + l / sqrt(v) g^2 (W - W_b))` for gradients `g` at a learning rate `n`, in `f64` (Zheng et al., 2017, equations 10 and 14).
+    #[test]
+    fn dc_asgd_is_the_papers_whatever_the_learning_rate(
+        w in real(WIDTH),
+        gradients in prop::collection::vec((real(WIDTH), real(WIDTH)), 1..10),
+        rate in 0.001..0.01f64,
+        lambda in 0.0..2.0f64,
+    ) {
+        let decay = 0.95;
+        let mut model = Model::new(RuleSpec::DcAsgd { lambda, decay }, w.clone());
+        let mut expected: Vec<(f64, f64)> = w.iter().map(|w| (f64::from(*w), 0.0)).collect();
+        for (base, gradient) in &gradients {
+            let returned: Vec<f32> =
+                base.iter().zip(gradient).map(|(b, g)| (f64::from(*b) - rate * f64::from(*g)) as f32).collect();
+            model.arrive(base, &returned, arrival(1), 1.0);
+            for (((w, v), b), c) in expected.iter_mut().zip(base).zip(&returned) {
+                // The gradient that the host's rounded numbers say.
+                let (base, g) = (f64::from(*b), (f64::from(*b) - f64::from(*c)) / rate);
+                *v = decay * *v + (1.0 - decay) * g * g;
+                let adaptive = if *v > 0.0 { lambda / v.sqrt() } else { 0.0 };
+                *w -= rate * (g + adaptive * g * g * (*w - base));
+            }
+        }
+        for (at, (expected, _)) in expected.into_iter().enumerate() {
+            prop_assert!((f64::from(model.w[at]) - expected).abs() < 1e-4, "{} {}", model.w[at], expected);
+        }
+    }
+
+    /// Nothing is taken back where nobody else has changed the model, nor more than others have changed.
+    #[test]
+    fn dc_asgd_adds_a_fresh_change_and_never_takes_back_more_than_others_made(
+        base in dyadic(WIDTH),
+        current in dyadic(WIDTH),
+        returned in dyadic(WIDTH),
+        lambda in 0.0..1000.0f64,
+    ) {
+        let rule = RuleSpec::DcAsgd { lambda, decay: 0.95 };
+        let mut fresh = Model::new(rule, base.clone());
+        fresh.arrive(&base, &returned, arrival(0), 1.0);
+        prop_assert_eq!(&fresh.w, &returned);
+        let mut late = Model::new(rule, current.clone());
+        late.arrive(&base, &returned, arrival(3), 1.0);
+        for at in 0..WIDTH {
+            let change = returned[at] - base[at];
+            let (all, none) = (current[at] + change, base[at] + change);
+            let slack = 1e-3;
+            prop_assert!(late.w[at] >= all.min(none) - slack && late.w[at] <= all.max(none) + slack);
+            prop_assert!(change != 0.0 || late.w[at] == current[at]);
+        }
+    }
+
+    #[test]
+    fn downpour_is_delta_with_a_constant_gain_and_easgd_is_vc_asgd_with_a_constant_alpha(
+        w in real(WIDTH),
+        results in prop::collection::vec((real(WIDTH), real(WIDTH), 0u64..6), 1..10),
+    ) {
+        let delta = RuleSpec::Delta { gain: Some(1.0), staleness: Staleness::Constant };
+        let vc_asgd = vc(0.999, Staleness::Constant);
+        let easgd = RuleSpec::Easgd { moving_rate: Some(1.0 - 0.999) };
+        for (one, other) in [(RuleSpec::DOWNPOUR, delta), (easgd, vc_asgd)] {
+            let [mut one, mut other] = [one, other].map(|rule| Model::new(rule, w.clone()));
+            for (base, returned, staleness) in &results {
+                one.arrive(base, returned, arrival(*staleness), 1.0);
+                other.arrive(base, returned, arrival(*staleness), 1.0);
+            }
+            prop_assert_eq!(bits(&one.w), bits(&other.w));
+        }
+    }
+
     #[test]
     fn every_rule_is_what_is_written_out(
         rule in rules(),
@@ -247,6 +316,7 @@ proptest! {
             prop_assert_eq!(bits(&model.w), bits(&plain.w));
             prop_assert_eq!(bits(&model.sum), bits(&plain.sum));
             prop_assert_eq!(bits(&model.m), bits(&plain.m));
+            prop_assert_eq!(bits(&model.v), bits(&plain.v));
             prop_assert_eq!(model.counters.gathered(), plain.gathered);
             let values: Vec<f32> = files.w.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
             prop_assert_eq!(bits(&values), bits(&plain.w));

@@ -15,12 +15,13 @@ pub(crate) struct Model<E> {
     pub(crate) w: Vec<E>,
     pub(crate) sum: Vec<f32>,
     pub(crate) m: Vec<f32>,
+    pub(crate) v: Vec<f32>,
 }
 
 impl<E: Element> Model<E> {
     pub(crate) fn new(rule: RuleSpec, w: Vec<E>) -> Self {
-        let (sum, m) = (vec![0.0; w.len()], vec![0.0; w.len()]);
-        Self { rule: rule_of(&rule), counters: Counters::new(Version(0)), w, sum, m }
+        let [sum, m, v] = [(); 3].map(|()| vec![0.0; w.len()]);
+        Self { rule: rule_of(&rule), counters: Counters::new(Version(0)), w, sum, m, v }
     }
 
     pub(crate) fn arrive(&mut self, base: &[E], returned: &[E], arrival: Arrival, scale: f64) {
@@ -31,8 +32,8 @@ impl<E: Element> Model<E> {
     }
 
     fn slices<'a>(&'a mut self, base: &'a [E], returned: &'a [E]) -> Slices<'a, E, f32> {
-        let Self { w, sum, m, .. } = self;
-        Slices { current: w, base, returned, sum, momentum: m }
+        let Self { w, sum, m, v, .. } = self;
+        Slices { current: w, base, returned, sum, momentum: m, mean_square: v }
     }
 }
 
@@ -75,5 +76,8 @@ pub(crate) fn rules() -> impl Strategy<Value = RuleSpec> {
         (count(), 0.1..1.5, 0.0..0.99).prop_map(|(period, rate, momentum)| {
             RuleSpec::DelayedNesterov { period, rate, momentum }
         }),
+        prop::option::of(0.01..=1.0).prop_map(|moving_rate| RuleSpec::Easgd { moving_rate }),
+        (0.1..1.5).prop_map(|rate| RuleSpec::Downpour { rate }),
+        (0.0..10.0, 0.0..0.99).prop_map(|(lambda, decay)| RuleSpec::DcAsgd { lambda, decay }),
     ]
 }

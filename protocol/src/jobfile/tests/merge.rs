@@ -28,10 +28,13 @@ fn a_rule_is_a_word_or_a_table() {
         ("delta", RuleSpec::DELTA),
         ("fedbuff", RuleSpec::FEDBUFF),
         ("delayed-nesterov", RuleSpec::DELAYED_NESTEROV),
+        ("easgd", RuleSpec::EASGD),
+        ("downpour", RuleSpec::DOWNPOUR),
+        ("dc-asgd", RuleSpec::DC_ASGD),
     ] {
         assert_eq!(rule.name(), word);
-        let optimizer = match rule {
-            RuleSpec::Adasum { .. } => OptimizerMerge::Discount,
+        let optimizer = match word {
+            "adasum" | "easgd" | "downpour" | "dc-asgd" => OptimizerMerge::Discount,
             _ => OptimizerMerge::Reset,
         };
         let spec = MergeSpec { rule, optimizer, canary: None };
@@ -91,6 +94,9 @@ fn each_rule_has_its_parameters() {
             "{ rule = \"delta\", staleness = { polynomial = 2 } }",
             RuleSpec::Delta { gain: None, staleness: Staleness::Polynomial { a: 2.0 } },
         ),
+        ("{ rule = \"easgd\", moving_rate = 0.001 }", RuleSpec::Easgd { moving_rate: Some(0.001) }),
+        ("{ rule = \"downpour\", rate = 0.5 }", RuleSpec::Downpour { rate: 0.5 }),
+        ("{ rule = \"dc-asgd\", lambda = 0.04 }", RuleSpec::DcAsgd { lambda: 0.04, decay: 0.95 }),
         (
             "{ rule = \"fedbuff\", arrivals = 4, outer = \"nesterov\" }",
             RuleSpec::Fedbuff { arrivals: Some(4), outer: Outer::NESTEROV, staleness: root },
