@@ -2,7 +2,7 @@
 
 use crate::{
     digest::Digest,
-    figures::counted,
+    figures::{count, counted},
     ids::{HostId, ShardId},
     money::MicroUsd,
     spec::SearchBudget,
@@ -191,8 +191,22 @@ pub enum WaitReason {
     Program,
     /// The search begins it when fewer trials train.
     NotBegun,
-    /// The job's budget is used up, and only bought machines are in contact.
-    Budget(MicroUsd),
+    /// The job's budget is used up, and none but bought machines are in contact.
+    Budget {
+        /// The budget.
+        budget: MicroUsd,
+        /// Hops that are done, and hops of the whole job.
+        hops: (u64, u64),
+    },
+    /// No host is in contact, and so much of the job's budget is left to buy some.
+    NoPaidHosts {
+        /// So much.
+        left: MicroUsd,
+        /// The budget.
+        budget: MicroUsd,
+        /// Hops that are done, and hops of the whole job.
+        hops: (u64, u64),
+    },
     /// Hosts have failed its workload, which is held back.
     HeldBack {
         /// How many hosts.
@@ -263,9 +277,19 @@ pub enum CooldownCause {
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Budget(budget) => write!(
+            Self::Budget { budget, hops: (done, of) } => write!(
                 f,
-                "its budget of {budget} is used up: bought machines do nothing more for it; `sojourn set --budget` gives it more"
+                "its budget of {budget} is used up after {} of {} hops: bought machines do nothing more for it; \
+                 `sojourn set --budget` gives it more",
+                count(*done),
+                count(*of)
+            ),
+            Self::NoPaidHosts { left, budget, hops: (done, of) } => write!(
+                f,
+                "no host is in contact, and {left} of its budget of {budget} are left after {} of {} hops: `sojourn set --budget` \
+                 gives it more, and `sojourn client` starts a host",
+                count(*done),
+                count(*of)
             ),
             Self::Paused { leases_live: 0 } => {
                 f.write_str("it is paused: resume it, and it goes on")

@@ -148,6 +148,9 @@ pub struct JobView {
     /// How long it has to go. None where it doesn't train, or no host is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_left: Option<TimeLeft>,
+    /// How it stands to its deadline, where it has one: by how much it was missed, or will be, and what would keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
     /// A user's note about the job.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,

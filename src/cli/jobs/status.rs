@@ -132,9 +132,7 @@ fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
     if let Some(budget) = spec.placement.budget {
         facts.push(("budget", format!("{budget}; `sojourn jobs --cost` says what was spent")));
     }
-    if let Some(deadline) = spec.placement.deadline {
-        facts.push(("deadline", format!("{} after it was submitted", text::duration(deadline.0))));
-    }
+    facts.extend(view.deadline.clone().map(|standing| ("deadline", standing)));
     let failed = match view.trials_failed {
         0 => String::new(),
         failed => format!(", {failed} failed"),

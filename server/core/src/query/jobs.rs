@@ -8,7 +8,7 @@ use sojourn_protocol::{
     residency::ResidenceView,
     view::{
         BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobOwner, JobState, JobView,
-        TrialHistory, TrialState, TrialView, leader_board,
+        TimeLeft, TrialHistory, TrialState, TrialView, leader_board,
     },
 };
 use sojourn_state::{By, Job, JobEnd, Taint, Trial, TrialEnd};
@@ -84,6 +84,7 @@ impl Views<'_> {
 
     pub(crate) fn summary(&self, job: &Job) -> JobView {
         let (progress, best, counters) = (Progress::of(job), job.best(), job.counters);
+        let left = self.time_left(job, progress.hops);
         JobView {
             job: job.id,
             name: job.spec.name.clone(),
@@ -128,7 +129,8 @@ impl Views<'_> {
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
             // They take a look at all hops.
             doubts: Vec::new(),
-            time_left: self.time_left(job, progress.hops),
+            time_left: left.map(TimeLeft::from),
+            deadline: self.deadline(job, left),
             note: job.note.clone(),
             owner: job.owner.map(|owner| self.owner(owner)),
         }

@@ -9,7 +9,7 @@
 //! | `hosts.rs` | hosts and their devices |
 //! | `demand.rs`, `costs.rs` | the work that there is for machines, and what bought ones have cost |
 //! | `progress.rs` | how far the trials of a job are, in one walk |
-//! | `time_left.rs` | how long a job has to go |
+//! | `time_left.rs`, `deadline.rs` | how long a job has to go, and how it stands to its deadline |
 //! | `tokens.rs` | tokens that were issued, and whose a token is |
 //! | `assimilation.rs` | the assimilators' queue |
 //! | `figures.rs` | the whole server in numbers, for monitoring |
@@ -17,6 +17,7 @@
 
 mod assimilation;
 mod costs;
+mod deadline;
 mod demand;
 mod evaluations;
 mod figures;

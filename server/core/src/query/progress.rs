@@ -22,6 +22,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Hops that are done, and hops of the whole job.
+    pub(super) const fn hops(&self) -> (u64, u64) {
+        (self.hops, self.expected_hops)
+    }
+
     pub(super) fn of(job: &Job) -> Self {
         let shards = to_u64(job.data.train.len());
         let ends_early = ends_early(job);

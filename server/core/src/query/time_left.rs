@@ -9,9 +9,27 @@ use sojourn_protocol::{
 use sojourn_scheduling::hosts::training_time;
 use sojourn_state::Job;
 
+/// How long a job has to go, if it had all slots of the hosts in contact to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Remaining {
+    /// Its longest trial on the fastest slot.
+    pub(super) longest: Millis,
+    /// All its work on all slots.
+    pub(super) all: Millis,
+    /// By the mean time of its hops so far. None before its first hop.
+    pub(super) expected: Option<Millis>,
+}
+
+impl From<Remaining> for TimeLeft {
+    fn from(Remaining { longest, all, expected }: Remaining) -> Self {
+        let at_least = longest.max(all);
+        Self { at_least, expected: expected.map(|time| time.max(at_least)) }
+    }
+}
+
 impl Views<'_> {
     /// How long a job has to go, of whose hops so many are done.
-    pub(super) fn time_left(&self, job: &Job, hops: u64) -> Option<TimeLeft> {
+    pub(super) fn time_left(&self, job: &Job, hops: u64) -> Option<Remaining> {
         if !job.is_running() || job.paused_at.is_some() {
             return None;
         }
@@ -20,7 +38,7 @@ impl Views<'_> {
             return None;
         }
         let longest = training_time(remaining.longest(), fleet.fastest(None));
-        let at_least = longest.max(training_time(remaining.total(), fleet.capacity()));
+        let total = training_time(remaining.total(), fleet.capacity());
         let shards = to_u64(job.data.train.len());
         let left = remaining.trials().filter_map(|trial| {
             let chain = &job.trial(trial)?.chain;
@@ -33,9 +51,10 @@ impl Views<'_> {
         let rounds = all.div_ceil(fleet.slots()).max(most);
         let expected = (hops > 0).then(|| mul_div(job.counters.train_micros, rounds, hops));
         let millis = |micros: u64| Millis(micros.div_ceil(1000));
-        Some(TimeLeft {
-            at_least: millis(at_least),
-            expected: expected.map(|micros| millis(micros.max(at_least))),
+        Some(Remaining {
+            longest: millis(longest),
+            all: millis(total),
+            expected: expected.map(millis),
         })
     }
 }

@@ -1,10 +1,11 @@
 //! Why jobs and trials don't go on, where they don't.
 
-use super::Views;
+use super::{Views, progress::Progress};
 use crate::leases::FREE_RELEASES;
 use sojourn_protocol::{
     ids::HostId,
     manifest::DataSplit,
+    money::MicroUsd,
     reason::{CooldownCause, WaitReason},
     spec::SearchMethod,
 };
@@ -43,6 +44,7 @@ impl Views<'_> {
                 return testing;
             }
             self.hosts_wait()
+                .map(|reason| self.money_or(job, reason))
                 .or(testing)
                 .or_else(|| others.find_map(|trial| self.trial_waits(job, trial)))
                 .or_else(|| self.budget_waits(job))
@@ -54,9 +56,22 @@ impl Views<'_> {
         let budget = job.spec.placement.budget?;
         self.planner.budgets().left(job.id)?;
         let mut hosts = self.eligible.live_hosts(None);
-        hosts
-            .all(|host| self.state.machine_of(host).is_some())
-            .then_some(WaitReason::Budget(budget))
+        let is_bought = |host| self.state.machine_of(host).is_some();
+        hosts.all(is_bought).then(|| WaitReason::Budget { budget, hops: Progress::of(job).hops() })
+    }
+
+    /// Where no host is there, and machines have been bought for a job with a budget: how much of that is left.
+    fn money_or(&self, job: &Job, reason: WaitReason) -> WaitReason {
+        let left = self.planner.budgets().left(job.id);
+        let known = job.spec.placement.budget.zip(left);
+        let Some((budget, left)) = known.filter(|_| reason == WaitReason::NoHosts) else {
+            return reason;
+        };
+        let hops = Progress::of(job).hops();
+        match left {
+            MicroUsd(0) => WaitReason::Budget { budget, hops },
+            left => WaitReason::NoPaidHosts { left, budget, hops },
+        }
     }
 
     /// Why nothing of a job can be done: its data is lost.

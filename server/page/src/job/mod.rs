@@ -141,6 +141,7 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
             }
             @if let Some(owner) = job.owner.as_ref().filter(|_| viewer.sees_owners()) { div { dt { "Owner" } dd { (owner) } } }
             @if let Some(left) = job.time_left { div { dt { "Time left" } dd { (time_left(left)) } } }
+            @if let Some(standing) = &job.deadline { div { dt { "Deadline" } dd { (standing) } } }
             div { dt { "Submitted" } dd { (words::time(job.submitted_at)) } }
             @if let Some(at) = job.ended_at { div { dt { "Ended" } dd { (words::time(at)) } } }
             div { dt { "Trained" } dd { (figures::duration(job.train_micros / 1000)) " of slots" } }

@@ -305,6 +305,7 @@ fn summary(trials: usize, ended: bool) -> JobView {
         waiting: None,
         doubts: Vec::new(),
         time_left: None,
+        deadline: None,
         note: String::new(),
     }
 }
