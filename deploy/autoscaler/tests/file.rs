@@ -87,6 +87,20 @@ fn all_problems_are_told_with_their_lines() {
     assert!(told[0].ends_with("`markets.floor` is more than `limits.machines`"), "{told:?}");
     assert!(told[1].contains("`times.enrol` has to be longer than `times.boot`"), "{told:?}");
     assert_eq!(told.len(), 2);
+    let of_each_other = with(
+        "machines = 16",
+        "machines = 16\nvcpus = 4\ntotal = '5 usd'\njob = '6 usd'\n[types]\nvcpus = [8, 64]\nnames = ['a', 'b']\nexcept = ['b', \
+         'a']\n[markets]\nspot = false\nfallback = false",
+    );
+    assert_eq!(
+        wrong(&of_each_other),
+        [
+            "9: `limits.job` is more than `limits.total`, $5: no job could cost so much",
+            "11: `types.vcpus` begins above `limits.vcpus`: no machine could be bought",
+            "13: `types.except` has all of `types.names`: no machine could be bought",
+            "15: `markets.spot` is `false`, and so is `markets.fallback`, without a `markets.floor`: nothing could be bought",
+        ]
+    );
     assert_eq!(wrong("fleet = 'team"), wrong("fleet = 'team"));
     assert!(wrong("fleet = 'team")[0].starts_with("1: no valid TOML here: "));
 }
@@ -102,7 +116,7 @@ fn values_are_checked() {
         (
             "[ec2]",
             "[types]\nvcpus = [8, 2]\n[ec2]",
-            "9: `types.vcpus` is a list; a range, as `[2, 16]`, is wanted",
+            "9: `types.vcpus` is no range: its first end is above its last",
         ),
         (
             "[ec2]",

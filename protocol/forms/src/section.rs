@@ -96,7 +96,13 @@ impl<'a> Section<'a> {
             [low, high] => read(low).zip(read(high)),
             _ => None,
         };
-        ends.filter(|(low, high)| low <= high).or_else(|| node.wrong_type(wanted))
+        match ends {
+            Some((low, high)) if low > high => {
+                node.refuse("is no range: its first end is above its last")
+            }
+            Some(ends) => Some(ends),
+            None => node.wrong_type(wanted),
+        }
     }
 
     /// A list of texts.

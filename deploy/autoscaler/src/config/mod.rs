@@ -25,7 +25,7 @@ use sojourn_fleet::{
     settings::{Markets, Settings, Times, Types},
 };
 use sojourn_forms::{Node, Problem, Section};
-use sojourn_protocol::time::Millis;
+use sojourn_protocol::{money::MicroUsd, time::Millis};
 use std::{
     fmt, fs, io,
     net::SocketAddr,
@@ -190,7 +190,16 @@ fn read(root: &Section<'_>, text: &str, folder: &Path, providers: Providers<'_>)
     if let Some(fleet) = fleet {
         fleet.clone_into(&mut settings.prefix);
     }
-    settings.types = types(&root.section("types"));
+    let types_table = root.section("types");
+    settings.types = types(&types_table);
+    if settings.limits.vcpus.is_some_and(|most| settings.types.vcpus.0 > most) {
+        types_table.refuse("vcpus", "begins above `limits.vcpus`: no machine could be bought");
+    }
+    let Types { names, except, .. } = &settings.types;
+    if !names.is_empty() && names.iter().all(|name| except.contains(name)) {
+        types_table.refuse("except", "has all of `types.names`: no machine could be bought");
+    }
+    drop(types_table);
     let markets_table = root.section("markets");
     settings.markets = markets(&markets_table);
     if let Some(percent) = markets_table.number("interruptions_percent", 0..=100) {
@@ -198,6 +207,11 @@ fn read(root: &Section<'_>, text: &str, folder: &Path, providers: Providers<'_>)
     }
     if settings.markets.floor > settings.limits.machines {
         markets_table.refuse("floor", "is more than `limits.machines`");
+    }
+    let Markets { spot, fallback, floor, .. } = settings.markets;
+    if !spot && !fallback && floor == 0 {
+        let nothing = "is `false`, and so is `markets.fallback`, without a `markets.floor`: nothing could be bought";
+        markets_table.refuse("spot", nothing);
     }
     drop(markets_table);
     let times_table = root.section("times");
@@ -251,12 +265,20 @@ fn limits(table: &Section<'_>) -> Limits {
     if !table.has("machines") {
         table.refuse("machines", "is missing: the most machines at a time");
     }
+    let (total, job): (Option<MicroUsd>, Option<MicroUsd>) =
+        (table.parsed("total"), table.parsed("job"));
+    if let Some((total, _)) = total.zip(job).filter(|(total, job)| job > total) {
+        table.refuse(
+            "job",
+            format!("is more than `limits.total`, {total}: no job could cost so much"),
+        );
+    }
     Limits {
         machines: machines.unwrap_or(0),
         vcpus: table.number("vcpus", 0..=u32::MAX),
         hourly: table.parsed("hourly"),
-        total: table.parsed("total"),
-        job: table.parsed("job"),
+        total,
+        job,
     }
 }
 
