@@ -3,6 +3,7 @@
 use super::{
     file::{self, SimFile},
     market::{Traces, traces},
+    number::float,
     outcome::{self, Outcome, Way},
     setting::Setting,
     table::{World, table},
@@ -115,7 +116,10 @@ fn world(
         |way: Way| Progress { name: format!("rate {rate}, seed {seed}, {}", way.name()) };
     let autoscaler = outcome::bought(&setting, true, &mut progress(Way::Autoscaler)).map_err(of)?;
     let on_demand = outcome::bought(&setting, false, &mut progress(Way::OnDemand)).map_err(of)?;
-    let allowed = on_demand.makespan * file.others.makespan;
+    let allowed = match on_demand.out_of_money {
+        None => on_demand.makespan * file.others.makespan,
+        Some(_) => float(file.market.length.0) / 3.6e9,
+    };
     let mut outcomes = vec![autoscaler, on_demand];
     if !quick {
         let slots = |ratio: f64| {

@@ -10,13 +10,18 @@ use sojourn_autoscaler::{
 };
 use sojourn_core::{Answer, Command, Query};
 use sojourn_fake_cloud::{Clock, FakeClient};
-use sojourn_fleet::settings::Settings;
+use sojourn_fleet::{
+    limits::Limit,
+    planner::{Note, Plan},
+    settings::Settings,
+};
 use sojourn_protocol::{
     machines::{CostsView, MachineName},
     money::MicroUsd,
     quantity::to_u64,
     seeds,
     time::{Millis, UnixMillis},
+    view::JobView,
 };
 use sojourn_sim::fleet::{Machines, Site};
 use std::{
@@ -35,6 +40,9 @@ const STANDBY: Millis = Millis::from_secs(10);
 const CALLS: u32 = 12;
 /// After the end of all machines, so many rounds are waited for the ledger.
 const MOST_AFTER: u64 = 50;
+
+/// A fleet that could buy nothing for so long, for want of money, buys nothing more: prices don't fall that far.
+const BROKE_FOR: Millis = Millis::from_secs(3600);
 
 /// The faults around the driver, beside those of its cloud.
 #[derive(Debug, Clone, Default)]
@@ -100,6 +108,10 @@ pub struct Buyer {
     pub peaks: Peaks,
     /// The costs of all machines, as the server says them once all have ended.
     pub ledger: Option<CostsView>,
+    /// Since when there is no machine, and no money for one.
+    broke_since: Option<UnixMillis>,
+    /// The hops that were done when the money was used up, and all of them.
+    pub out_of_money: Option<(u64, u64)>,
 }
 
 impl Buyer {
@@ -130,6 +142,8 @@ impl Buyer {
             is_done: false,
             peaks: Peaks::default(),
             ledger: None,
+            broke_since: None,
+            out_of_money: None,
         })
     }
 
@@ -186,6 +200,11 @@ impl Buyer {
             self.round_at = now + self.trouble.restart;
             return Ok(());
         };
+        let is_broke = matches!(&ended, Round::Planned(plan) if lacks_money(plan));
+        self.broke_since = is_broke.then(|| self.broke_since.unwrap_or(now));
+        if self.broke_since.is_some_and(|since| now >= since + BROKE_FOR) {
+            self.give_up(site)?;
+        }
         let interval = self.settings.times.interval;
         self.round_at = now
             + match ended {
@@ -196,6 +215,20 @@ impl Buyer {
             };
         self.process = Some(process);
         self.look_for_the_end(site)
+    }
+
+    /// Cancels the jobs that nothing can be bought for any more.
+    fn give_up(&mut self, site: &mut dyn Site) -> Result<(), String> {
+        let query = Command::Query { to: super::mailbox::NOBODY, query: Query::Jobs };
+        let Ok(Answer::Jobs(jobs)) = site.ask(query)? else { return Ok(()) };
+        let all = |hops: fn(&JobView) -> u64| jobs.iter().map(hops).sum();
+        self.out_of_money = Some((all(|job| job.hops), all(|job| job.hops_expected)));
+        for job in jobs.iter().filter(|job| job.ended_at.is_none()) {
+            // Where the server refuses, the run goes on to its horizon.
+            let _cancelled =
+                site.ask(Command::Cancel { to: super::mailbox::NOBODY, job: job.job })?;
+        }
+        Ok(())
     }
 
     /// Once all jobs have ended and no machine is left, the ledger is read when it knows of all ends.
@@ -224,6 +257,15 @@ impl Buyer {
         self.peaks.vcpus = self.peaks.vcpus.max(vcpus);
         self.peaks.hourly = self.peaks.hourly.max(hourly);
     }
+}
+
+/// Is there no machine, and would all that would be of use cost more than is left?
+fn lacks_money(plan: &Plan) -> bool {
+    let no_machine = plan.outlook.machines == 0 && plan.outlook.ordered == 0;
+    let is_money =
+        |note: &Note| matches!(note, Note::LimitReached { limit: Limit::Total | Limit::Job, .. });
+    let is_else = |note: &Note| !is_money(note) && !matches!(note, Note::Late { .. });
+    no_machine && plan.notes.iter().any(is_money) && !plan.notes.iter().any(is_else)
 }
 
 impl Machines for Buyer {

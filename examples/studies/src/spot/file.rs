@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, de::Error as _};
 use sojourn_protocol::{money::MicroUsd, time::Millis};
 use sojourn_sim::fleet::{
-    Bytes, Span,
+    self, Bytes, Span,
     scenario::{JobEntry, ServerSpec},
 };
 
@@ -25,8 +25,12 @@ pub struct SimFile {
     pub machines: Machines,
     /// The types.
     pub types: Vec<TypeEntry>,
-    /// The job.
-    pub job: JobEntry,
+    /// The job, where there is but one.
+    #[serde(default)]
+    pub job: Option<JobEntry>,
+    /// Several jobs.
+    #[serde(default)]
+    pub jobs: Vec<JobEntry>,
     /// The server.
     #[serde(default)]
     pub server: ServerSpec,
@@ -195,46 +199,116 @@ impl Default for Others {
 /// Reads a file's text.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first thing that is wrong with it, with its line.
 pub fn read(text: &str) -> Result<SimFile, String> {
-    let file: SimFile = toml::from_str(text).map_err(|error| error.to_string())?;
-    file.check()?;
+    let file: SimFile = fleet::parse(text).map_err(|error| error.to_string())?;
+    let told = |(key, complaint): Fault| fleet::at_key(text, &key, &complaint).to_string();
+    file.check().map_err(told)?;
     Ok(file)
 }
 
+/// A key, and a complaint about it.
+type Fault = (String, String);
+
+fn fault<T>(key: &str, complaint: impl Into<String>) -> Result<T, Fault> {
+    Err((key.to_owned(), complaint.into()))
+}
+
+fn ratio(key: &str, value: f64) -> Result<(), Fault> {
+    match (0.0..=1.0).contains(&value) {
+        true => Ok(()),
+        false => fault(key, format!("is {value}: from 0 to 1 is wanted")),
+    }
+}
+
 impl SimFile {
-    fn check(&self) -> Result<(), String> {
-        let ratio = |name: &str, value: f64| match (0.0..=1.0).contains(&value) {
-            true => Ok(()),
-            false => Err(format!("`{name}` is {value}: from 0 to 1 is wanted")),
-        };
-        if self.rates.is_empty() || self.seeds == 0 || self.types.is_empty() {
-            return Err("at least one of `rates`, of `seeds` and of `types` is wanted".into());
+    /// All its jobs.
+    pub fn all_jobs(&self) -> impl Iterator<Item = &JobEntry> {
+        self.job.iter().chain(&self.jobs)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.rates.is_empty() {
+            return fault("rates", "is empty: at least one rate of interruptions is wanted");
         }
-        for rate in &self.rates {
-            ratio("rates", *rate)?;
+        if self.seeds == 0 {
+            return fault("seeds", "is 0: at least one is wanted");
         }
-        ratio("market.interruptions.noticed", self.market.interruptions.noticed)?;
-        let price = &self.market.price;
-        if price.spread < 0.0 || price.deviation < 0.0 || price.least > price.most {
-            return Err(
-                "`market.price` needs a `spread` and a `deviation` of 0 or more, and `least` up to `most`"
-                    .into(),
-            );
+        self.rates.iter().try_for_each(|rate| ratio("rates", *rate))?;
+        self.check_market()?;
+        if self.types.is_empty() {
+            return fault("types", "is empty: at least one type of machine is wanted");
         }
-        if self.market.zones.is_empty() || self.market.step.0 < 1_000_000 {
-            return Err("`market` needs `zones`, and a `step` of at least a second".into());
+        for (at, of) in self.types.iter().enumerate() {
+            if of.gpus == 0 {
+                return fault(&format!("types.{at}.gpus"), "is 0: each machine has one at least");
+            }
+            if of.tflops <= 0.0 || of.tflops.is_nan() {
+                let told = format!("is {}: more than 0 is wanted", of.tflops);
+                return fault(&format!("types.{at}.tflops"), told);
+            }
         }
-        if self.job.costs.is_none() && self.job.equal.is_none() || self.job.file.is_some() {
-            return Err("`job` needs a list of `costs`, or `equal`: and no `file`".into());
+        match (&self.job, self.jobs.as_slice()) {
+            (Some(_), [_, ..]) => {
+                return fault("jobs", "stands beside `job`: one of both is wanted");
+            }
+            (None, []) => {
+                return fault("job", "is missing, and so is `jobs`: one of both is wanted");
+            }
+            (_, _) => {}
         }
-        if self.types.iter().any(|of| of.gpus == 0 || of.tflops <= 0.0 || of.tflops.is_nan()) {
-            return Err(
-                "each of `types` needs at least one GPU, and `tflops` of more than 0".into()
-            );
+        for (at, job) in self.all_jobs().enumerate() {
+            let key = |key: &str| match self.job {
+                Some(_) => format!("job.{key}"),
+                None => format!("jobs.{at}.{key}"),
+            };
+            if job.file.is_some() {
+                return fault(
+                    &key("file"),
+                    "isn't wanted: models aren't trained here, `costs` says what they take",
+                );
+            }
+            if job.costs.is_none() && job.equal.is_none() {
+                return fault(
+                    &key("costs"),
+                    "is missing: a list of MFLOPs a row, or `equal`, is wanted",
+                );
+            }
+            if let Some((budget, total)) = job.budget.zip(self.autoscaler.total)
+                && budget > total
+            {
+                let told = format!(
+                    "is {budget}, more than `autoscaler.total`, {total}: the job can't cost so much"
+                );
+                return fault(&key("budget"), told);
+            }
         }
         if self.others.fixed.is_empty() || self.others.merging.is_empty() {
-            return Err("`others` needs at least one size of each".into());
+            return fault("others", "needs at least one size of `fixed` and one of `merging`");
+        }
+        Ok(())
+    }
+
+    fn check_market(&self) -> Result<(), Fault> {
+        let Market { zones, step, price, interruptions, .. } = &self.market;
+        ratio("market.interruptions.noticed", interruptions.noticed)?;
+        for (key, value) in [("spread", price.spread), ("deviation", price.deviation)] {
+            if value < 0.0 {
+                return fault(
+                    &format!("market.price.{key}"),
+                    format!("is {value}: 0 or more is wanted"),
+                );
+            }
+        }
+        if price.least > price.most {
+            let told = format!("is {}, more than `most`, {}", price.least, price.most);
+            return fault("market.price.least", told);
+        }
+        if zones.is_empty() {
+            return fault("market.zones", "is empty: at least one zone is wanted");
+        }
+        if step.0 < 1_000_000 {
+            return fault("market.step", "is too short: a second or more is wanted");
         }
         Ok(())
     }

@@ -79,6 +79,12 @@ pub struct Outcome {
     pub price_ratio: f64,
     /// The share of training that came to nothing.
     pub lost: f64,
+    /// The hops that were done when the money was used up, and all of them; left out where all were done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out_of_money: Option<(u64, u64)>,
+    /// By how many hours each job that has missed its deadline has missed it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hours_late: BTreeMap<String, f64>,
     /// The size that was chosen, where there was a choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
@@ -97,8 +103,21 @@ fn nothing(way: Way) -> Outcome {
         hours_by_type: BTreeMap::new(),
         price_ratio: 0.0,
         lost: 0.0,
+        out_of_money: None,
+        hours_late: BTreeMap::new(),
         slots: None,
     }
+}
+
+/// By how many hours each job of a run that has missed its deadline has missed it.
+fn hours_late(setting: &Setting, result: &RunResult) -> BTreeMap<String, f64> {
+    let jobs = setting.file.all_jobs().zip(&result.jobs);
+    let late = jobs.filter_map(|(entry, job)| {
+        let deadline = float(entry.deadline?.0) / 1e6;
+        let late = job.ended - job.submitted - deadline;
+        (late > 0.0).then(|| (job.name.clone(), late / 3600.0))
+    });
+    late.collect()
 }
 
 impl Outcome {
@@ -162,7 +181,9 @@ pub(super) fn bought(
     if ledger != Some(billed) {
         return Err(format!("the server's ledger says {ledger:?}, and the cloud's bill {billed}"));
     }
-    Ok(Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_ratio))
+    let outcome = Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_ratio);
+    let hours_late = hours_late(setting, &result);
+    Ok(Outcome { out_of_money: buyer.out_of_money, hours_late, ..outcome })
 }
 
 /// A fixed fleet of so many slots.
@@ -181,7 +202,7 @@ pub(super) fn fixed(
     let way = if merges { Way::VcAsgd } else { Way::FixedSpot };
     let cloud = &*fleet.ground.lock();
     let outcome = Outcome::new(way, setting, cloud, result.makespan / 3600.0, result.lost_ratio);
-    Ok(Outcome { slots: Some(slots), ..outcome })
+    Ok(Outcome { slots: Some(slots), hours_late: hours_late(setting, &result), ..outcome })
 }
 
 /// A machine for each trial.

@@ -5,7 +5,11 @@
 //! machine with one GPU that computes most for its money, loses no time but to boots, transfers and repeated work, and
 //! ends each machine in the second in which its trial is trained.
 
-use super::{market::dollars_per_exaflop, number::whole, setting::Setting};
+use super::{
+    market::dollars_per_exaflop,
+    number::whole,
+    setting::{Setting, TrialWork},
+};
 use sojourn_fake_cloud::{FakeCloud, Happens};
 use sojourn_fleet::cloud::{NewMachine, Order, Pool};
 use sojourn_protocol::{
@@ -21,8 +25,8 @@ const RETRY: Millis = Millis::from_secs(60);
 /// A trial and its machine.
 #[derive(Debug)]
 struct Trial {
-    /// Operations of an epoch.
-    epoch: f64,
+    /// What it takes.
+    work: TrialWork,
     /// Epochs to train.
     left: u32,
     machines: u64,
@@ -54,9 +58,8 @@ struct Search<'a> {
 /// # Errors
 /// Why that can't be.
 pub(super) fn run(setting: &Setting) -> Result<(FakeCloud, UnixMillis), String> {
-    let epochs = setting.epoch_count();
-    let trials = setting.epochs().into_iter();
-    let trials = trials.map(|epoch| Trial { epoch, left: epochs, machines: 0, machine: None });
+    let trials = setting.trials().into_iter();
+    let trials = trials.map(|work| Trial { work, left: work.epochs, machines: 0, machine: None });
     let mut search = Search {
         setting,
         cloud: setting.cloud(),
@@ -65,8 +68,8 @@ pub(super) fn run(setting: &Setting) -> Result<(FakeCloud, UnixMillis), String> 
         due: BTreeSet::new(),
         ended_at: UnixMillis(0),
     };
-    let all = 0..search.trials.len();
-    search.due.extend(all.map(|trial| (UnixMillis(0), trial, Due::Machine)));
+    let submitted = search.trials.iter().map(|of| UnixMillis(of.work.submitted.0));
+    search.due.extend((0..).zip(submitted).map(|(trial, at)| (at, trial, Due::Machine)));
     search.run()?;
     Ok((search.cloud, search.ended_at))
 }
@@ -98,9 +101,7 @@ impl Search<'_> {
             let is_own = trial.machine.as_ref().is_some_and(|(of, _)| *of == event.instance);
             match event.happens {
                 Happens::Starts if is_own => {
-                    let job = &self.setting.file.job;
-                    let checkpoint = job.checkpoint_bytes.map_or(0, |bytes| bytes.0);
-                    let bytes = job.data_bytes.0.saturating_add(checkpoint);
+                    let bytes = trial.work.data.saturating_add(trial.work.checkpoint);
                     let fetched = seconds(self.setting.download_seconds(bytes));
                     let epoch = trial.machine.as_ref().map_or(Millis(0), |(_, epoch)| *epoch);
                     let due = (event.at + fetched + epoch, number, Due::Epoch(trial.machines));
@@ -150,8 +151,8 @@ impl Search<'_> {
             return Ok(());
         };
         let of = self.setting.type_of(&bought.pool.instance_type).ok_or("an unknown type")?;
-        let checkpoint = self.setting.file.job.checkpoint_bytes.map_or(0, |bytes| bytes.0);
-        let takes = trial.epoch / (of.tflops * 1e12) + self.setting.upload_seconds(checkpoint);
+        let TrialWork { epoch, checkpoint, .. } = trial.work;
+        let takes = epoch / (of.tflops * 1e12) + self.setting.upload_seconds(checkpoint);
         trial.machine = Some((bought.instance, seconds(takes)));
         self.by_machine.insert(name, number);
         Ok(())

@@ -7,10 +7,14 @@ use super::{
 };
 use sojourn_fake_cloud::{CloudConfig, FakeCloud, World};
 use sojourn_fleet::{limits::Limits, settings::Settings};
-use sojourn_protocol::{quantity::to_u64, spec::OrderChoice};
+use sojourn_protocol::{
+    quantity::{to_u64, to_usize},
+    spec::OrderChoice,
+    time::Millis,
+};
 use sojourn_sim::fleet::{
     Auto, Scenario, Span,
-    scenario::{Costs, HostGroup, Pick, Speeds},
+    scenario::{Costs, HostGroup, JobEntry, Pick, Speeds},
 };
 use std::sync::Arc;
 
@@ -73,14 +77,18 @@ impl Setting {
         scenario.server = self.file.server.clone();
         scenario.horizon = Auto::Given(Span(self.file.market.length.0.saturating_mul(2)));
         scenario.hosts = self.file.types.iter().map(|of| self.group(of)).collect();
-        let mut job = self.file.job.clone();
-        job.pick = Pick::Cycle;
+        scenario.job = self.file.job.clone();
+        scenario.jobs = self.file.jobs.clone();
+        for job in scenario.job.iter_mut().chain(&mut scenario.jobs) {
+            job.pick = Pick::Cycle;
+            if merges {
+                job.order = Some(OrderChoice::Merge);
+            }
+        }
         if merges {
-            job.order = Some(OrderChoice::Merge);
             scenario.server.lease_term = Auto::Given(Span(300_000_000));
             scenario.server.heartbeat = Auto::Given(Span(120_000_000));
         }
-        scenario.job = Some(job);
         scenario
     }
 
@@ -111,39 +119,16 @@ impl Setting {
         self.file.types.iter().find(|of| of.name == instance_type)
     }
 
-    /// How many trials the job has.
+    /// All trials of all jobs.
     #[must_use]
-    pub fn trials(&self) -> u32 {
-        let costs = match &self.file.job.costs {
-            Some(Costs::List(list)) => list.len(),
-            Some(Costs::File(_)) | None => 16,
-        };
-        self.file.job.trials.unwrap_or(u32::try_from(costs).unwrap_or(u32::MAX))
+    pub fn trials(&self) -> Vec<TrialWork> {
+        self.file.all_jobs().flat_map(trials_of).collect()
     }
 
-    /// Operations of each trial's epoch, with its evaluation.
-    #[must_use]
-    pub fn epochs(&self) -> Vec<f64> {
-        let job = &self.file.job;
-        let rows = float(job.rows) + float(job.valid_rows) / 3.0;
-        let costs: Vec<f64> = match (&job.costs, job.equal) {
-            (Some(Costs::List(list)), _) => list.clone(),
-            (_, equal) => vec![equal.unwrap_or(0.0)],
-        };
-        let of = costs.iter().cycle().take(usize::try_from(self.trials()).unwrap_or(usize::MAX));
-        of.map(|mflops| mflops * 1e6 * rows).collect()
-    }
-
-    /// How many epochs each trial has.
-    #[must_use]
-    pub fn epoch_count(&self) -> u32 {
-        self.file.job.epochs.unwrap_or(1)
-    }
-
-    /// Operations of the whole job.
+    /// Operations of all jobs.
     #[must_use]
     pub fn work(&self) -> f64 {
-        self.epochs().iter().sum::<f64>() * f64::from(self.epoch_count())
+        self.trials().iter().map(|of| of.epoch * f64::from(of.epochs)).sum()
     }
 
     /// Seconds for so many bytes from the server.
@@ -163,6 +148,43 @@ impl Setting {
     /// The trials' number, for averages.
     #[must_use]
     pub fn trials_float(&self) -> f64 {
-        float(to_u64(self.epochs().len()).max(1))
+        float(to_u64(self.trials().len()).max(1))
     }
+}
+
+/// A trial, and what it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialWork {
+    /// Operations of an epoch, with its evaluation.
+    pub epoch: f64,
+    /// How many epochs it has.
+    pub epochs: u32,
+    /// Bytes of its job's data.
+    pub data: u64,
+    /// Bytes of a checkpoint.
+    pub checkpoint: u64,
+    /// When it is submitted.
+    pub submitted: Millis,
+}
+
+/// The trials of a job.
+fn trials_of(job: &JobEntry) -> Vec<TrialWork> {
+    let rows = float(job.rows) + float(job.valid_rows) / 3.0;
+    let costs: Vec<f64> = match (&job.costs, job.equal) {
+        (Some(Costs::List(list)), _) => list.clone(),
+        (_, equal) => vec![equal.unwrap_or(0.0)],
+    };
+    let usual = match &job.costs {
+        Some(Costs::List(list)) => list.len(),
+        Some(Costs::File(_)) | None => 16,
+    };
+    let count = job.trials.map_or(usual, to_usize);
+    let trial = |mflops: &f64| TrialWork {
+        epoch: mflops * 1e6 * rows,
+        epochs: job.epochs.unwrap_or(1),
+        data: job.data_bytes.0,
+        checkpoint: job.checkpoint_bytes.map_or(0, |bytes| bytes.0),
+        submitted: millis(job.submitted),
+    };
+    costs.iter().cycle().take(count).map(trial).collect()
 }

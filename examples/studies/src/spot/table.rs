@@ -5,7 +5,7 @@ use super::{
     outcome::{Outcome, Way},
 };
 use serde::Serialize;
-use sojourn_protocol::quantity::to_u64;
+use sojourn_protocol::{figures::count, quantity::to_u64};
 use std::fmt::Write as _;
 
 /// All ways at one rate and with one seed.
@@ -21,11 +21,31 @@ pub(super) struct World {
 
 impl World {
     fn cost(&self, way: Way) -> Option<f64> {
-        self.outcomes.iter().find(|of| of.way == way).map(|of| of.cost_per_trial)
+        self.ended(way).map(|of| of.cost_per_trial)
     }
 
     fn makespan(&self, way: Way) -> Option<f64> {
-        self.outcomes.iter().find(|of| of.way == way).map(|of| of.makespan)
+        self.ended(way).map(|of| of.makespan)
+    }
+
+    /// The outcome of a way that has trained everything.
+    fn ended(&self, way: Way) -> Option<&Outcome> {
+        self.outcomes.iter().find(|of| of.way == way && of.out_of_money.is_none())
+    }
+
+    /// Sentences about money that was used up, and about deadlines that were missed.
+    fn shortfalls(&self) -> impl Iterator<Item = String> {
+        self.outcomes.iter().flat_map(|of| {
+            let way = format!("{}, seed {}", of.way.name(), self.seed);
+            let spent = of.out_of_money.map(|(done, all)| {
+                let (done, all, cost) = (count(done), count(all), of.cost);
+                format!("{way}: the budget was spent after {done} of {all} hops, ${cost:.2}")
+            });
+            let late = of.hours_late.iter().map(move |(job, late)| {
+                format!("{way}: job `{job}` missed its deadline by {late:.1} h")
+            });
+            spent.into_iter().chain(late).collect::<Vec<_>>()
+        })
     }
 
     /// The cost per trial over the clairvoyant's.
@@ -74,7 +94,8 @@ pub(super) fn table(rate: f64, worlds: &[World]) -> String {
     for way in WAYS.into_iter().filter(has_run) {
         let of = |value: fn(&Outcome) -> f64| {
             let all = worlds.iter().flat_map(|world| &world.outcomes);
-            mean(all.filter(|outcome| outcome.way == way).map(value)).0
+            let ended = all.filter(|outcome| outcome.way == way && outcome.out_of_money.is_none());
+            mean(ended.map(value)).0
         };
         let saving = mean(
             worlds
@@ -93,6 +114,9 @@ pub(super) fn table(rate: f64, worlds: &[World]) -> String {
             of(|of| of.lost) * 100.0,
             saving.0 * 100.0,
         );
+    }
+    for sentence in worlds.iter().flat_map(World::shortfalls) {
+        let _infallible = write!(text, "\n{sentence}");
     }
     text.push('\n');
     type Ratio = fn(&World) -> Option<f64>;

@@ -82,7 +82,7 @@ pub use gantt::Chart;
 pub use machines::{Machines, Site};
 pub use policy::{Policies, Policy};
 pub use quantity::{Auto, Bytes, Span};
-pub use read::{Normalise, Row, Study, read, read_with};
+pub use read::{Normalise, Row, Study, at_key, parse, read, read_with};
 pub use result::{JobResult, RunResult, Spread};
 pub use run::{Interval, Watch};
 pub use scenario::Scenario;

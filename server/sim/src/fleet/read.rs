@@ -16,7 +16,7 @@ use super::{
     vary::{check_rows, combinations, of_cases, of_setting, of_vary, set},
     words::{hint, unknown},
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use sojourn_forms::{line_at, line_of};
 use std::fmt;
 use toml::{Table, Value};
@@ -69,6 +69,21 @@ pub fn read(text: &str) -> Result<Study, ScenarioError> {
     read_with(text, &[])
 }
 
+/// Reads a text in TOML, with complaints in the words of scenario files.
+///
+/// # Errors
+/// The first thing that is wrong with it, with its line.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
+    toml::from_str(text).map_err(|error| said(text, error.span(), error.message()))
+}
+
+/// A complaint about a key of a text, with the line on which it stands.
+#[must_use]
+pub fn at_key(text: &str, path: &str, complaint: &str) -> ScenarioError {
+    let line = line_of(text, path).map(|line| format!("line {line}: ")).unwrap_or_default();
+    ScenarioError::Wrong(format!("{line}`{path}` {complaint}"))
+}
+
 /// As [`read`], with keys that every row has otherwise: `job.epochs=2`.
 ///
 /// # Errors
@@ -76,17 +91,14 @@ pub fn read(text: &str) -> Result<Study, ScenarioError> {
 pub fn read_with(text: &str, settings: &[String]) -> Result<Study, ScenarioError> {
     let overrides = settings.iter().map(|setting| of_setting(setting));
     let overrides = overrides.collect::<Result<Vec<_>, _>>()?;
-    let mut base: Table =
-        toml::from_str(text).map_err(|error| said(text, error.span(), error.message()))?;
+    let mut base: Table = parse(text)?;
     let varied = take(&mut base, "vary").map(of_vary).transpose()?.unwrap_or_default();
     let cases = take(&mut base, "case").map(of_cases).transpose()?.unwrap_or_default();
     check_rows(&varied, cases.len())?;
     let normalise =
         take(&mut base, "normalise").as_ref().map(of_normalise).transpose()?.unwrap_or_default();
     // Once from the text, for the lines of what is wrong whatever varies.
-    if let Err(error) = toml::from_str::<Scenario>(text) {
-        return Err(said(text, error.span(), error.message()));
-    }
+    parse::<Scenario>(text)?;
     let no_case = cases.is_empty().then(|| (String::new(), Table::new()));
     let mut rows = Vec::new();
     for (name, case) in cases.into_iter().chain(no_case) {
