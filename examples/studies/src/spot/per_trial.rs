@@ -25,7 +25,7 @@ const RETRY: Millis = Millis::from_secs(60);
 /// A trial and its machine.
 #[derive(Debug)]
 struct Trial {
-    /// What it takes.
+    /// The work of it.
     work: TrialWork,
     /// Epochs to train.
     left: u32,

@@ -21,13 +21,13 @@ impl Views<'_> {
 /// How a job stands to its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeadlineStanding {
-    /// It has ended in time.
+    /// The job has ended in time.
     Kept,
-    /// It has ended so much too late.
+    /// The job has ended so much too late.
     Missed(Millis),
-    /// It goes on, so long after its deadline.
+    /// The job goes on, so long after its deadline.
     Passed(Millis),
-    /// Its longest trial alone takes so long on the fastest device in contact: more hosts don't help.
+    /// The longest trial alone takes so long on the fastest device in contact: more hosts don't help.
     TrialTooLong {
         /// So long.
         takes: Millis,

@@ -12,7 +12,7 @@ use sojourn_state::Job;
 /// How long a job has to go, if it had all slots of the hosts in contact to itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Remaining {
-    /// Its longest trial on the fastest slot.
+    /// The longest trial on the fastest slot.
     pub(super) longest: Millis,
     /// All its work on all slots.
     pub(super) all: Millis,

@@ -36,6 +36,7 @@ fn in_plain_words(message: &str) -> String {
     match message.split_once("expected ") {
         Some((found, "u32")) => format!("{found}a whole number from 0 to 4,294,967,295 is wanted"),
         Some((found, "u64")) => format!("{found}a whole number from 0 is wanted"),
+        Some((found, "f64")) => format!("{found}a number is wanted"),
         Some((found, what)) if what.starts_with("struct ") => {
             format!("{found}a table of keys is wanted, like `{{ key = value }}`")
         }

@@ -109,7 +109,9 @@ impl Run<'_> {
                 self.count_ended();
             }
             // With one of these a job may have ended.
-            Decided::TrialFailed { .. } | Decided::ExtraFailed { .. } => self.count_ended(),
+            Decided::TrialFailed { .. }
+            | Decided::ExtraFailed { .. }
+            | Decided::JobCancelled { .. } => self.count_ended(),
             Decided::Assimilated { lease, merged, .. } => {
                 self.tally.assimilated += 1;
                 self.tally.takes(*lease);
