@@ -95,7 +95,7 @@ fn all_problems_are_told_with_their_lines() {
     assert_eq!(
         wrong(&of_each_other),
         [
-            "9: `limits.job` is more than `limits.total`, $5: no job could cost so much",
+            "9: `limits.job` is more than `limits.total`, $5.00: no job could cost so much",
             "11: `types.vcpus` begins above `limits.vcpus`: no machine could be bought",
             "13: `types.except` has all of `types.names`: no machine could be bought",
             "15: `markets.spot` is `false`, and so is `markets.fallback`, without a `markets.floor`: nothing could be bought",
