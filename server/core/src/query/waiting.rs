@@ -16,6 +16,9 @@ use sojourn_scheduling::{
 use sojourn_state::{ExtraEvaluation, Host, Job, PendingVerification, Trial};
 use std::collections::BTreeSet;
 
+/// Millionths of a dollar in a cent.
+const CENT: u64 = 10_000;
+
 impl Views<'_> {
     /// Why nothing of a job goes on; `None` where something does.
     pub(crate) fn job_waits(&self, job: &Job) -> Option<WaitReason> {
@@ -68,9 +71,10 @@ impl Views<'_> {
             return reason;
         };
         let hops = Progress::of(job).hops();
-        match left {
-            MicroUsd(0) => WaitReason::Budget { budget, hops },
-            left => WaitReason::NoPaidHosts { left, budget, hops },
+        // Less than a cent buys nothing.
+        match left.cents() {
+            0 => WaitReason::Budget { budget, hops },
+            cents => WaitReason::NoPaidHosts { left: MicroUsd(cents * CENT), budget, hops },
         }
     }
 

@@ -341,13 +341,7 @@ fn a_job_whose_budget_is_used_up_gets_nothing_more_on_bought_machines() {
     assert!(spent > MicroUsd(150_000), "{spent:?}");
     assert_eq!(bench.ask(host, request(1, Vec::new())).leases, []);
     let waiting = bench.job().waiting.unwrap();
-    let used_up = "its budget of $0.15 is used up after 1 of ";
-    assert!(waiting.contains(used_up), "{waiting}");
-    // Its machines power themselves off meanwhile.
-    bench.now += HOUR;
-    bench.apply(Command::Tick);
-    let waiting = bench.job().waiting.unwrap();
-    assert!(waiting.contains(used_up), "{waiting}");
+    assert!(waiting.contains("its budget of $0.15 is used up after 1 of 8 hops"), "{waiting}");
     let placement =
         PlacementRequest { budget: Some(MicroUsd(9_000_000)), ..PlacementRequest::default() };
     bench.answer(Command::Place { to: TO, job: JOB, placement }).unwrap();
@@ -356,34 +350,29 @@ fn a_job_whose_budget_is_used_up_gets_nothing_more_on_bought_machines() {
 
 #[test]
 fn where_no_machine_is_left_a_job_says_how_much_of_its_budget_is() {
-    let more = "[placement]\nbudget = \"0.15 usd\"\ndeadline = \"1h\"\n";
-    let mut bench = Bench::with_job_on(data(), 2, 2, more);
-    without_others(&mut bench);
-    let host = enrol(&mut bench, "m-1").unwrap();
-    let cheap = MachineReport { price: MicroUsd(1_000_000), ..machine("m-1", bench.now) };
-    report(&mut bench, &[cheap]).unwrap();
-    let first = bench.lease(host);
-    bench.finish(host, &first);
-    let standing = bench.job().deadline.unwrap();
-    assert_eq!(standing, "60 min after it was submitted: in 60 min");
-    bench.now += 60_000;
-    let gone = bench.now;
-    let ended = MachineReport {
-        ended_at: Some(UnixMillis(gone)),
-        end: Some(MachineEnd::Released),
-        price: MicroUsd(1_000_000),
-        ..machine("m-1", gone - 60_000)
-    };
-    report(&mut bench, &[ended]).unwrap();
-    bench.now += 2 * HOUR;
-    bench.apply(Command::Tick);
-    let job = bench.job();
-    let waiting = job.waiting.unwrap();
-    assert!(
-        waiting.starts_with(
-            "no host is in contact, and $0.13 of its budget of $0.15 are left after 1 of "
-        ),
-        "{waiting}"
-    );
-    assert_eq!(job.deadline.unwrap(), "60 min after it was submitted: passed 61 min ago");
+    let some =
+        "no host is in contact, and $0.13 of its budget of $0.15 are left after 1 of 8 hops: ";
+    let none = "its budget of $0.15 is used up after 1 of 8 hops: ";
+    for (price, says) in [(MicroUsd(1_000_000), some), (MicroUsd(10_000_000), none)] {
+        let more = "[placement]\nbudget = \"0.15 usd\"\ndeadline = \"1h\"\n";
+        let mut bench = Bench::with_job_on(data(), 2, 2, more);
+        without_others(&mut bench);
+        let host = enrol(&mut bench, "m-1").unwrap();
+        let begun = MachineReport { price, ..machine("m-1", bench.now) };
+        report(&mut bench, std::slice::from_ref(&begun)).unwrap();
+        let first = bench.lease(host);
+        bench.finish(host, &first);
+        let standing = bench.job().deadline.unwrap();
+        assert_eq!(standing, "60 min after it was submitted: in 60 min");
+        bench.now += 60_000;
+        let ended_at = Some(UnixMillis(bench.now));
+        let ended = MachineReport { ended_at, end: Some(MachineEnd::Released), ..begun };
+        report(&mut bench, &[ended]).unwrap();
+        bench.now += 2 * HOUR;
+        bench.apply(Command::Tick);
+        let job = bench.job();
+        let waiting = job.waiting.unwrap();
+        assert!(waiting.starts_with(says), "{waiting}");
+        assert_eq!(job.deadline.unwrap(), "60 min after it was submitted: passed 61 min ago");
+    }
 }
