@@ -57,7 +57,7 @@ fn wrong_values_are_told_with_what_is_there_and_what_is_wanted() {
             "3: `small` is -1; a whole number from 1 to 9 is wanted",
             "4: `large` is 300; at most 9 is possible",
             "5: `far` is 99999999999999999999999999999999999999999; a whole number, at least 1, is wanted",
-            "6: `range` is a list; a range is wanted",
+            "6: `range` is no range: its first end is above its last",
             "7: `list[1]` is a whole number (`1`); a text is wanted",
             "8: `parsed` is ab; too many characters in string",
             "9: `table` is a number (`1.5`); a table is wanted",
