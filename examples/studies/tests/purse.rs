@@ -97,7 +97,7 @@ fn one_job_with_money_enough_is_trained_to_its_end() {
 fn what_is_wrong_with_a_file_is_told_with_its_line() {
     assert_eq!(
         told("gpus = 1", "gpus = 0"),
-        "line 28: `types.0.gpus` is 0: each machine has one at least"
+        "line 27: `types.0.gpus` is 0: each machine has one at least"
     );
     assert_eq!(
         told("mean = 0.33", "mean = \"a third\""),
@@ -109,10 +109,10 @@ fn what_is_wrong_with_a_file_is_told_with_its_line() {
     );
     assert_eq!(
         told("machines = 4\n", "machines = 4\ntotal = \"0.2 usd\"\n"),
-        "line 50: `jobs.1.budget` is $0.30, more than `autoscaler.total`, $0.20: the job can't cost so much"
+        "line 47: `jobs.1.budget` is $0.30, more than `autoscaler.total`, $0.20: the job can't cost so much"
     );
     assert_eq!(
         told("[[jobs]]\nname = \"first\"", "[job]\nname = \"first\""),
-        "line 42: `jobs` stands beside `job`: one of both is wanted"
+        "line 40: `jobs` stands beside `job`: one of both is wanted"
     );
 }

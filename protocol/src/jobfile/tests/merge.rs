@@ -146,7 +146,7 @@ fn when_and_how_much_is_said_beside_it() {
 
 #[test]
 fn what_is_no_rule_is_refused_with_the_nearest_word() {
-    let rules = "one of `adasum`, `vc-asgd`, `delta`, `fedbuff`, `delayed-nesterov` is wanted";
+    let rules = "one of `adasum`, `vc-asgd`, `delta`, `fedbuff`, `delayed-nesterov`, `easgd`, `downpour`, `dc-asgd` is wanted";
     assert_eq!(
         refused("\"vcasgd\""),
         format!("`merge` is `\"vcasgd\"`; did you mean `vc-asgd`? {rules}")
