@@ -61,8 +61,7 @@ pub use overlap::{Overlap, Products};
 pub use pass::{Momentum, Pass, Step};
 pub use refusal::Refusal;
 pub use rule::{
-    Adasum, DcAsgd, DelayedNesterov, Delta, Downpour, Easgd, Fedbuff, MergeRule, Slot, VcAsgd,
-    rule_of,
+    Adasum, DcAsgd, DelayedNesterov, Delta, Easgd, Fedbuff, MergeRule, Slot, VcAsgd, rule_of,
 };
 pub use screen::{Checked, screen};
 pub use state::{COUNTERS, Counters, StateError};

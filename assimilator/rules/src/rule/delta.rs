@@ -11,6 +11,10 @@ use crate::{
 use sojourn_protocol::spec::Staleness;
 
 /// `W <- W + n s(t) D`; unlike a blend it takes nothing back of what others have added meanwhile.
+///
+/// With a constant weight this is Downpour SGD (Dean et al., 2012, "Large Scale Distributed Deep Networks", section 4.1): a host sends
+/// what the steps of a unit add up to, and fetches the model anew for the next one; `n_push` and `n_fetch` are the batches of a
+/// unit. The server's Adagrad is left out: hosts train with optimisers of their own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delta {
     /// `n`; `1 / C` where not given.

@@ -4,7 +4,6 @@ mod adasum;
 mod dc_asgd;
 mod delayed_nesterov;
 mod delta;
-mod downpour;
 mod easgd;
 mod fedbuff;
 mod vc_asgd;
@@ -13,13 +12,12 @@ pub use adasum::Adasum;
 pub use dc_asgd::DcAsgd;
 pub use delayed_nesterov::DelayedNesterov;
 pub use delta::Delta;
-pub use downpour::Downpour;
 pub use easgd::Easgd;
 pub use fedbuff::Fedbuff;
 pub use vc_asgd::VcAsgd;
 
 use crate::{arrival::Arrival, overlap::Overlap, pass::Pass, state::Counters};
-use sojourn_protocol::spec::RuleSpec;
+use sojourn_protocol::spec::{RuleSpec, Staleness};
 use std::fmt;
 
 /// A merge rule: a pure function of what it has counted and of what arrives.
@@ -83,7 +81,9 @@ pub fn rule_of(spec: &RuleSpec) -> Box<dyn MergeRule> {
             Box::new(DelayedNesterov { period, rate, momentum })
         }
         RuleSpec::Easgd { moving_rate } => Box::new(Easgd { moving_rate }),
-        RuleSpec::Downpour { rate } => Box::new(Downpour { rate }),
+        RuleSpec::Downpour { rate } => {
+            Box::new(Delta { gain: Some(rate), staleness: Staleness::Constant })
+        }
         RuleSpec::DcAsgd { lambda, decay } => Box::new(DcAsgd { lambda, decay }),
     }
 }
