@@ -5,14 +5,19 @@ use sojourn_protocol::{
     figures::duration,
     time::{Millis, UnixMillis},
 };
-use sojourn_state::Job;
+use sojourn_state::{Job, JobEnd};
 use std::fmt;
 
 impl Views<'_> {
-    /// How a job that has a deadline stands to it.
+    /// How a job that has a deadline stands to it. One that was cancelled or has failed neither kept nor missed it.
     pub(super) fn deadline(&self, job: &Job, left: Option<Remaining>) -> Option<String> {
         let deadline = job.spec.placement.deadline?;
-        let (due, ended) = (job.submitted_at + deadline, job.end.map(|(_, at)| at));
+        let ended = match job.end {
+            None => None,
+            Some((JobEnd::Finished, at)) => Some(at),
+            Some((JobEnd::Cancelled | JobEnd::Failed, _)) => return None,
+        };
+        let due = job.submitted_at + deadline;
         let standing = DeadlineStanding::of(due, ended, left, self.now);
         Some(format!("{} after it was submitted: {standing}", duration(deadline.0)))
     }

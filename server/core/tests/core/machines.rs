@@ -374,5 +374,7 @@ fn where_no_machine_is_left_a_job_says_how_much_of_its_budget_is() {
         let waiting = job.waiting.unwrap();
         assert!(waiting.starts_with(says), "{waiting}");
         assert_eq!(job.deadline.unwrap(), "60 min after it was submitted: passed 61 min ago");
+        bench.answer(Command::Cancel { to: TO, job: JOB }).unwrap();
+        assert_eq!(bench.job().deadline, None, "it neither kept nor missed it");
     }
 }
