@@ -94,9 +94,14 @@ def batches(rows, batch_size):
     return -(-rows // batch_size)
 
 
-def row_order(hop_seed, rows):
-    """The order in which a hop visits its shard's rows: Fisher and Yates' permutation."""
-    words, order = words_of(derive("row-order", hop_seed)), list(range(rows))
+def pass_seed(hop_seed, number):
+    """The seed of one of a hop's passes over its shard; that of the first is the hop's."""
+    return derive("pass", hop_seed, number) if number else hop_seed
+
+
+def row_order(seed, rows):
+    """The order in which a pass visits its shard's rows: Fisher and Yates' permutation."""
+    words, order = words_of(derive("row-order", seed)), list(range(rows))
     for last in range(rows - 1, 0, -1):
         other = below(words, last + 1)
         order[last], order[other] = order[other], order[last]

@@ -48,7 +48,7 @@ class Trial:
         config = fields(context["config"], "the configuration", "model training")
         choice(config["model"]["arch"], "the architecture", "mlp")
         model = fields(config["model"], "the model", "arch hidden", "batch_norm dropout")
-        optional = "clip_norm augment precision sampling"
+        optional = "local_epochs clip_norm augment precision sampling"
         training = fields(config["training"], "the training", "epochs batch_size loss optimizer schedule", optional)
         if model.get("batch_norm") or model.get("dropout"):
             raise Failed("unsupported", "this trainer knows neither batch norm nor dropout")
@@ -66,12 +66,13 @@ class Trial:
 
         self.features, self.outputs = math.prod(context["shape"]), context["outputs"]
         self.batch_size, self.total_steps = training["batch_size"], context["total_steps"]
+        self.passes = training.get("local_epochs", 1)
         self.scaling = choice(context["scaling"], "the scaling", "none constant standard")
         targets, content = choice(context.get("targets", "plain"), "the targets", "plain standard weighted")
         self.label_scaling = content if targets == "standard" else None
         self.class_weights = np.array(content, F32) if targets == "weighted" else None
-        if self.batch_size < 1 or (self.loss == "mse" and self.outputs != 1):
-            raise Failed("trainer", "`batch_size` is at least 1, and `mse` takes one output")
+        if min(self.batch_size, self.passes) < 1 or (self.loss == "mse" and self.outputs != 1):
+            raise Failed("trainer", "`batch_size` and `local_epochs` are at least 1, and `mse` takes one output")
         if self.class_weights is not None and len(self.class_weights) != self.outputs:
             raise Failed("trainer", f"{len(self.class_weights)} class weights for {self.outputs} outputs")
         sizes = [self.features, *model["hidden"], self.outputs]

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 import exact
 import mlp
@@ -61,6 +62,8 @@ class Exact(unittest.TestCase):
             self.assertEqual(hashlib.sha256(order.tobytes()).hexdigest(), case["sha256"])
         for case in known["balanced_rows"]:
             self.assertEqual(exact.balanced_rows(case["hop_seed"], case["labels"]), case["rows"])
+        for case in known["passes"]:
+            self.assertEqual(exact.pass_seed(case["hop_seed"], case["pass"]), case["seed"])
         for case in known["batches"]:
             self.assertEqual(exact.batches(case["rows"], case["batch_size"]), case["batches"])
 
@@ -276,6 +279,23 @@ class Lines(unittest.TestCase):
                 self.assertEqual(end, file)
                 self.assertEqual(rest["sums"]["rows"] + part["sums"]["rows"], 61)
 
+    def test_passes_go_over_the_shard_in_other_orders_and_are_cut_anywhere(self):
+        hop = self.hop(context=context(local_epochs=3))
+        with Trainer() as trainer:
+            whole, file = self.trained(trainer, hop)
+            self.assertEqual((whole["end"]["batch"], whole["end"]["step"], whole["sums"]["rows"]), (24, 24, 183))
+            for until in (5, 8, 13):
+                part, bytes_of_part = self.trained(trainer, hop, until=until)
+                self.assertEqual(self.trained(trainer, self.rest(hop, part, bytes_of_part))[1], file)
+            one, parts = self.trained(trainer, self.hop())
+            for number in (1, 2):
+                start = {**one["end"], "batch": 0}
+                again = {**self.rest(hop, one, parts), "start": start, "shard": self.shards[0], "context": context()}
+                again = {**again, "seed": exact.pass_seed(77, number)}
+                one, parts = self.trained(trainer, again)
+            weights = lambda file: {name: of.data for name, of in exact.decode(file).items() if name != "lineage"}  # noqa: E731
+            self.assertEqual(weights(parts), weights(file))
+
     def test_hops_in_a_batch_are_hops_one_by_one(self):
         first = self.hop()
         later = {"shard_id": 1, "shard": self.shards[1], "seed": 78}
@@ -425,10 +445,12 @@ class Segments(unittest.TestCase):
         start = {"epoch": 1, "shard": 4, "batch": 12, "step": 100}
         hop = {"start": start, "shard": shard(155), "seed": 1}
         hop["then"] = [{"shard_id": n, "shard": shard(rows), "seed": n} for n, rows in [(1, 160), (7, 70)]]
+        trial = lambda batch_size, passes=1: SimpleNamespace(batch_size=batch_size, passes=passes)  # noqa: E731
         ends = lambda *limits: [(s.start["shard"], s.start["step"], s.end) for s in units.segments_of(*limits)]  # noqa: E731
-        self.assertEqual(ends(hop, 8, None), [(4, 100, 20), (1, 108, 20), (7, 128, 9)])
-        self.assertEqual(ends({**hop, "until": 5}, 8, 7)[-1], (7, 128, 5))
-        self.assertEqual(list(itertools.islice(ends(hop, 8, 2), 3))[-1], (7, 128, 2))
+        self.assertEqual(ends(hop, trial(8), None), [(4, 100, 20), (1, 108, 20), (7, 128, 9)])
+        self.assertEqual(ends({**hop, "until": 5}, trial(8), 7)[-1], (7, 128, 5))
+        self.assertEqual(list(itertools.islice(ends(hop, trial(8), 2), 3))[-1], (7, 128, 2))
+        self.assertEqual(ends(hop, trial(8, 2), None), [(4, 100, 40), (1, 128, 40), (7, 168, 18)])
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def position_at(segment, batch):
     return {**segment.start, "batch": batch, "step": segment.start["step"] + trained}
 
 
-def segments_of(hop, batch_size, until):
+def segments_of(hop, trial, until):
     """The shards of a hop batch in their order. Only the last may be told to end early."""
     visits = [(hop["shard"], hop["seed"], hop["start"])]
     for later in hop.get("then", []):
@@ -90,7 +90,7 @@ def segments_of(hop, batch_size, until):
         visits.append((later["shard"], later["seed"], {**hop["start"], "shard": later["shard_id"], "batch": 0}))
     segments, step = [], hop["start"]["step"]
     for shard, seed, start in visits:
-        end = exact.batches(shard["rows"], batch_size)
+        end = exact.batches(shard["rows"], trial.batch_size) * trial.passes
         if len(segments) + 1 == len(visits):
             end = min([end, *(limit for limit in (hop.get("until"), until) if limit is not None)])
         if start["batch"] >= end:
@@ -138,7 +138,7 @@ class Training:
         self.run, self.listener, self.files = run, listener, dict(run["files"])
         self.hop = fields(run["unit"]["train"], "the hop", "job trial base start shard seed context", "then until")
         self.trial = Trial(self.hop["context"])
-        self.segments = segments_of(self.hop, self.trial.batch_size, run.get("until"))
+        self.segments = segments_of(self.hop, self.trial, run.get("until"))
         self.of = sum(segment.end - segment.start["batch"] for segment in self.segments)
         self.done, self.is_stopped = 0, False
         self.sums = {"rows": 0, "loss": 0.0}
@@ -177,6 +177,10 @@ class Training:
             print(f"the hop over the next shard can't begin: {failure}", file=sys.stderr)
             return None
 
+    def order(self, seed, y):
+        """The rows of one pass over a shard, in their order."""
+        return np.array(exact.balanced_rows(seed, y) if self.trial.is_balanced else exact.row_order(seed, len(y)))
+
     def train(self, segment, x, y):
         """Trains on a shard; gives the segment and the batch before which it ended.
 
@@ -184,13 +188,16 @@ class Training:
         and a hop batch those of its hops one by one.
         """
         trial, model = self.trial, self.model
-        order = exact.balanced_rows(segment.seed, y) if trial.is_balanced else exact.row_order(segment.seed, len(y))
-        order, targets = np.array(order), scaled_labels(trial, y)
+        of_pass, in_pass, order = exact.batches(len(y), trial.batch_size), None, None
+        targets = scaled_labels(trial, y)
         unit = trial.label_scaling["std"] ** 2 if trial.label_scaling else 1.0
         for batch in range(segment.start["batch"], segment.end):
             # A trainer with dropout or augmentation seeds everything random here, with this:
             # exact.batch_seed(segment.seed, batch)
-            rows = order[batch * trial.batch_size : (batch + 1) * trial.batch_size]
+            number, first = divmod(batch, of_pass)
+            if number != in_pass:
+                in_pass, order = number, self.order(exact.pass_seed(segment.seed, number), y)
+            rows = order[first * trial.batch_size : (first + 1) * trial.batch_size]
             outputs, inputs = model.forward(x[rows])
             loss, slope = mlp.mean_loss(trial, outputs, targets[rows])
             step = position_at(segment, batch)["step"]

@@ -135,7 +135,7 @@ impl TrialContext {
             outputs: data.labels.outputs(),
             scaling: data.scaling,
             targets: data.targets.clone(),
-            total_steps: u64::from(training.epochs) * data.steps_per_epoch(training.batch_size),
+            total_steps: u64::from(training.epochs) * data.steps_per_epoch(training.minibatches()),
             pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
         }
     }

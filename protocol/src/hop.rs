@@ -13,7 +13,8 @@ use crate::{
     digest::BlobRef,
     ids::{JobId, ShardId, TrialId},
     manifest::Shard,
-    position::{Position, batches},
+    minibatches::Minibatches,
+    position::Position,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -77,9 +78,9 @@ pub struct ShardSegment {
 }
 
 impl ShardSegment {
-    fn new(start: Position, shard: Shard, seed: u64, batch_size: u32) -> Self {
-        let all = batches(u64::from(shard.rows), batch_size);
-        Self { start, end: up_to(start, all), shard, seed }
+    fn new(start: Position, shard: Shard, seed: u64, minibatches: Minibatches) -> Self {
+        let end = up_to(start, minibatches.of_hop(shard.rows));
+        Self { start, end, shard, seed }
     }
 
     /// The same, but no further than to this batch.
@@ -109,17 +110,17 @@ impl ShardSegment {
 
     /// Rows of its batches before `batch`.
     #[must_use]
-    pub fn rows_to(&self, batch: u32, batch_size: u32) -> u64 {
-        let before = |batch| self.shard.rows_before(batch, batch_size);
+    pub fn rows_to(&self, batch: u32, minibatches: Minibatches) -> u64 {
+        let before = |batch| minibatches.rows_before(self.shard.rows, batch);
         before(batch).saturating_sub(before(self.start.batch))
     }
 }
 
 impl Hop {
-    /// Batches of the whole first shard.
+    /// Batches of the whole first hop.
     #[must_use]
     pub fn batches(&self) -> u32 {
-        batches(u64::from(self.shard.rows), self.batch_size())
+        self.minibatches().of_hop(self.shard.rows)
     }
 
     /// The position after training the first shard up to batch `end` (exclusive).
@@ -131,7 +132,7 @@ impl Hop {
     /// The first shard's segment.
     #[must_use]
     pub fn first(&self) -> ShardSegment {
-        let first = ShardSegment::new(self.start, self.shard, self.seed, self.batch_size());
+        let first = ShardSegment::new(self.start, self.shard, self.seed, self.minibatches());
         first.until(self.until.filter(|_| self.then.is_empty()))
     }
 
@@ -141,7 +142,7 @@ impl Hop {
         let last = self.then.len();
         let further = (1..).zip(&self.then).scan(first.end, move |at, (n, next)| {
             let start = Position { shard: next.shard_id, batch: 0, ..*at };
-            let segment = ShardSegment::new(start, next.shard, next.seed, self.batch_size());
+            let segment = ShardSegment::new(start, next.shard, next.seed, self.minibatches());
             let segment = segment.until(self.until.filter(|_| n == last));
             *at = segment.end;
             Some(segment)
@@ -182,7 +183,7 @@ impl Hop {
     pub fn rows_to(&self, end: Position) -> Option<u64> {
         let last = self.segment_to(end)?;
         let before = self.segments().take_while(|segment| *segment != last);
-        let rows = |segment: &ShardSegment, batch| segment.rows_to(batch, self.batch_size());
+        let rows = |segment: &ShardSegment, batch| segment.rows_to(batch, self.minibatches());
         let whole: u64 = before.map(|segment| rows(&segment, segment.end.batch)).sum();
         Some(whole + rows(&last, end.batch))
     }
@@ -193,8 +194,8 @@ impl Hop {
         std::iter::once(self.shard.blob).chain(further)
     }
 
-    fn batch_size(&self) -> u32 {
-        self.context.config.training.batch_size
+    fn minibatches(&self) -> Minibatches {
+        self.context.config.training.minibatches()
     }
 }
 

@@ -66,6 +66,7 @@ pub mod jobfile;
 pub mod machines;
 pub mod manifest;
 pub mod metrics;
+pub mod minibatches;
 pub mod money;
 pub mod names;
 pub mod position;

@@ -12,6 +12,7 @@
 
 use crate::column::Column;
 use crate::digest::BlobRef;
+use crate::minibatches::Minibatches;
 use crate::quantity::SaturatingFrom as _;
 use crate::spec::Categories;
 use serde::{Deserialize, Serialize};
@@ -29,14 +30,6 @@ pub struct Shard {
     pub blob: BlobRef,
     /// Rows, at least 1.
     pub rows: u32,
-}
-
-impl Shard {
-    /// Rows of its batches before `batch`.
-    #[must_use]
-    pub fn rows_before(&self, batch: u32, batch_size: u32) -> u64 {
-        (u64::from(batch) * u64::from(batch_size)).min(u64::from(self.rows))
-    }
 }
 
 /// The kind of labels.
@@ -246,10 +239,9 @@ impl DataManifest {
         self.train.iter().map(|shard| u64::from(shard.rows)).sum()
     }
 
-    /// Optimiser steps of one epoch at `batch_size`.
+    /// Optimiser steps of one epoch.
     #[must_use]
-    pub fn steps_per_epoch(&self, batch_size: u32) -> u64 {
-        let steps = |shard: &Shard| crate::position::batches(u64::from(shard.rows), batch_size);
-        self.train.iter().map(|shard| u64::from(steps(shard))).sum()
+    pub fn steps_per_epoch(&self, minibatches: Minibatches) -> u64 {
+        self.train.iter().map(|shard| u64::from(minibatches.of_hop(shard.rows))).sum()
     }
 }

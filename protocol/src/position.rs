@@ -1,7 +1,6 @@
 //! Where in a trial's training a checkpoint stands.
 
 use crate::ids::{Epoch, ShardId};
-use crate::quantity::SaturatingFrom as _;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,7 +15,7 @@ pub struct Position {
     pub epoch: Epoch,
     /// The shard of the hop.
     pub shard: ShardId,
-    /// Batches of the shard already trained in this epoch.
+    /// Batches of the shard already trained in this epoch, over all passes ([`crate::minibatches`]).
     pub batch: u32,
     /// Optimiser steps of the trial so far, over all hops; schedules count in these.
     pub step: u64,
@@ -27,10 +26,4 @@ impl fmt::Display for Position {
         let Self { epoch, shard, batch, step } = self;
         write!(f, "epoch {epoch}, shard {shard}, batch {batch}, step {step}")
     }
-}
-
-/// Batches in `rows` rows: the last one may be smaller.
-#[must_use]
-pub fn batches(rows: u64, batch_size: u32) -> u32 {
-    u32::saturating_from(rows.div_ceil(u64::from(batch_size.max(1))))
 }

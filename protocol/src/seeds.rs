@@ -59,23 +59,30 @@ pub fn batch(hop_seed: u64, batch: u32) -> i64 {
     i64::saturating_from(derive("batch", &[hop_seed, u64::from(batch)]) >> 1)
 }
 
-/// The order in which a hop visits its shard's rows: a permutation of `0..rows`.
+/// The seed of one of a hop's passes over its shard, which the order of its rows follows from. That of the first is the
+/// hop's own.
 #[must_use]
-pub fn row_order(hop_seed: u64, rows: u32) -> Vec<u32> {
-    permutation(&mut stream("row-order", &[hop_seed]), rows)
+pub fn pass(hop_seed: u64, pass: u32) -> u64 {
+    if pass == 0 { hop_seed } else { derive("pass", &[hop_seed, u64::from(pass)]) }
 }
 
-/// The rows that a hop trains on where classes are to be equally likely: as many as the shard has, each drawn with
+/// The order in which a pass visits its shard's rows: a permutation of `0..rows`.
+#[must_use]
+pub fn row_order(pass_seed: u64, rows: u32) -> Vec<u32> {
+    permutation(&mut stream("row-order", &[pass_seed]), rows)
+}
+
+/// The rows that a pass trains on where classes are to be equally likely: as many as the shard has, each drawn with
 /// replacement. A draw takes one of the shard's classes, then one of that class's rows, each uniformly. `labels` has the
 /// class of each row; classes are counted in the order of their indices, rows in that of the shard.
 #[must_use]
-pub fn balanced_rows(hop_seed: u64, labels: &[i64]) -> Vec<u32> {
+pub fn balanced_rows(pass_seed: u64, labels: &[i64]) -> Vec<u32> {
     let mut by_class: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
     for (row, class) in (0..).zip(labels) {
         by_class.entry(*class).or_default().push(row);
     }
     let by_class: Vec<Vec<u32>> = by_class.into_values().collect();
-    let mut rng = stream("row-order", &[hop_seed]);
+    let mut rng = stream("row-order", &[pass_seed]);
     let draw = |_| {
         let class = by_class.get(index(&mut rng, by_class.len()))?;
         class.get(index(&mut rng, class.len())).copied()

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     ids::{Epoch, ShardId, TrialId},
     manifest::Shard,
-    position::{Position, batches},
+    minibatches::Minibatches,
+    position::Position,
     quantity::{SaturatingFrom as _, to_u64},
     seeds,
 };
@@ -98,9 +99,8 @@ pub enum ChainError {
 impl Chain {
     /// The chain of a trial that has trained nothing, over `shards` of at least one row each.
     #[must_use]
-    pub fn new(epochs: u32, batch_size: u32, shards: &[Shard]) -> Self {
-        let sizes: Vec<u32> =
-            shards.iter().map(|shard| batches(u64::from(shard.rows), batch_size)).collect();
+    pub fn new(epochs: u32, minibatches: Minibatches, shards: &[Shard]) -> Self {
+        let sizes: Vec<u32> = shards.iter().map(|shard| minibatches.of_hop(shard.rows)).collect();
         let per_epoch: u64 = sizes.iter().map(|size| u64::from(*size)).sum();
         Self {
             epochs,

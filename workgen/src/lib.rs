@@ -18,13 +18,14 @@
 //!     digest::{BlobRef, Digest},
 //!     ids::{Epoch, ShardId},
 //!     manifest::Shard,
+//!     minibatches::Minibatches,
 //!     position::Position,
 //! };
 //! use sojourn_workgen::{Advance, Chain};
 //!
 //! // One epoch over one shard of 10 rows, in batches of 5.
 //! let shard = Shard { blob: BlobRef { sha256: Digest::of(b"rows"), bytes: 4 }, rows: 10 };
-//! let mut chain = Chain::new(1, 5, &[shard]);
+//! let mut chain = Chain::new(1, Minibatches::new(5, 1), &[shard]);
 //! let start = chain.next(ShardId(0)).unwrap();
 //! let end = Position { batch: 2, step: 2, ..start };
 //! assert_eq!(chain.advance(start, end), Ok(Advance::Epoch(Epoch(0))));

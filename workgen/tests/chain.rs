@@ -6,6 +6,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, ShardId, TrialId},
     manifest::Shard,
+    minibatches::Minibatches,
     position::Position,
     seeds,
 };
@@ -29,7 +30,7 @@ proptest! {
         picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..400),
         is_fixed: bool,
     ) {
-        let mut chain = Chain::new(epochs, 8, &shards(&rows));
+        let mut chain = Chain::new(epochs, Minibatches::new(8, 1), &shards(&rows));
         if is_fixed {
             chain = chain.with_fixed_visits(7, TrialId(3));
         }
@@ -71,7 +72,7 @@ proptest! {
             1..60,
         ),
     ) {
-        let mut chain = Chain::new(3, 8, &shards(&rows));
+        let mut chain = Chain::new(3, Minibatches::new(8, 1), &shards(&rows));
         for (which, then, how_far, end_on) in picks {
             let open: Vec<ShardId> = chain.open().collect();
             if open.is_empty() {
@@ -117,7 +118,8 @@ proptest! {
 #[test]
 fn fixed_visits_come_in_one_order_for_each_epoch_however_they_are_cut() {
     let (trial, all) = (TrialId(2), [8, 20, 16, 9]);
-    let mut chain = Chain::new(3, 8, &shards(&all)).with_fixed_visits(5, trial);
+    let mut chain =
+        Chain::new(3, Minibatches::new(8, 1), &shards(&all)).with_fixed_visits(5, trial);
     for epoch in (0..3).map(Epoch) {
         let order = seeds::visit_order(5, trial, epoch, 4);
         for (n, shard) in order.iter().enumerate() {
@@ -153,7 +155,7 @@ fn fixed_visits_come_in_one_order_for_each_epoch_however_they_are_cut() {
 
 #[test]
 fn shards_in_a_row_are_of_one_epoch_and_each_from_its_first_batch() {
-    let mut chain = Chain::new(2, 8, &shards(&[20, 8, 16]));
+    let mut chain = Chain::new(2, Minibatches::new(8, 1), &shards(&[20, 8, 16]));
     let [a, b, c] = [0, 1, 2].map(ShardId);
     let start = chain.next(a).unwrap();
     chain.advance(start, ends_at(start, 2)).unwrap();
@@ -190,7 +192,7 @@ fn shards_in_a_row_are_of_one_epoch_and_each_from_its_first_batch() {
 
 #[test]
 fn a_part_out_of_place_is_refused() {
-    let mut chain = Chain::new(2, 8, &shards(&[20, 8]));
+    let mut chain = Chain::new(2, Minibatches::new(8, 1), &shards(&[20, 8]));
     let start = chain.next(ShardId(0)).unwrap();
     assert_eq!(chain.remaining_in(ShardId(0)), 3);
     assert_eq!(chain.advance(start, ends_at(start, 2)), Ok(Advance::Part));
@@ -211,7 +213,7 @@ fn a_part_out_of_place_is_refused() {
 
 #[test]
 fn an_extended_chain_goes_on_where_it_ended() {
-    let mut chain = Chain::new(1, 8, &shards(&[20, 8]));
+    let mut chain = Chain::new(1, Minibatches::new(8, 1), &shards(&[20, 8]));
     let hop = |chain: &mut Chain, shard: u32| {
         let start = chain.next(ShardId(shard)).unwrap();
         let left = chain.remaining_in(ShardId(shard));

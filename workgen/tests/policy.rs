@@ -6,6 +6,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{ShardId, TrialId},
     manifest::Shard,
+    minibatches::Minibatches,
     quantity::{Micros, Speed, Work},
     seeds,
 };
@@ -22,7 +23,7 @@ struct Sample {
 impl Sample {
     fn new(work: &[u64], held: &[u32]) -> Self {
         let blob = BlobRef { sha256: Digest::of(b""), bytes: 0 };
-        let chain = Chain::new(1, 1, &[Shard { blob, rows: 1 }; 6]);
+        let chain = Chain::new(1, Minibatches::new(1, 1), &[Shard { blob, rows: 1 }; 6]);
         let mut trials: Vec<_> = (0u32..).map(TrialId).zip(work.iter().copied()).collect();
         trials.sort_by_key(|(trial, work)| (std::cmp::Reverse(*work), *trial));
         let cached = (0..6).map(|shard| held.contains(&shard)).collect();

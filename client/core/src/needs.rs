@@ -3,7 +3,6 @@
 use crate::{action::BlobClass, event::TransferView};
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
-    position::batches,
     unit::Unit,
 };
 use std::collections::VecDeque;
@@ -117,9 +116,9 @@ pub fn batches_of(unit: &Unit) -> u32 {
     match unit {
         Unit::Train(hop) => hop.to_train(),
         Unit::Evaluate(evaluation) => {
-            let size = evaluation.context.config.training.batch_size;
-            let shards = evaluation.shards.iter();
-            shards.map(|shard| batches(u64::from(shard.rows), size)).fold(0, u32::saturating_add)
+            let minibatches = evaluation.context.config.training.minibatches();
+            let batches = evaluation.shards.iter().map(|shard| minibatches.of_pass(shard.rows));
+            batches.fold(0, u32::saturating_add)
         }
     }
 }

@@ -13,10 +13,11 @@ use crate::{
     targets::{loss_unit, scaled},
 };
 use sojourn_protocol::{
+    minibatches::{Minibatches, PassBatch},
     quantity::{SaturatingFrom as _, to_usize},
     report::Sums,
     seeds,
-    spec::Sampling,
+    spec::{Sampling, TrainingConfig},
     unit::{ShardSegment, TrialContext},
 };
 use std::ops::{ControlFlow, Range};
@@ -55,12 +56,11 @@ pub(crate) fn train(
     let scaling = context.targets.scaling();
     let device = data.device();
     let objective = Objective::of(context, device)?;
-    let order = order(config.sampling, hop, data)?;
     let targets = match (data.labels(), scaling) {
         (Some(labels), Some(_)) => Some(scaled(labels, scaling)?),
         _ => None,
     };
-    let mut rows = Rows::new(&order, config.batch_size, data, targets)?;
+    let mut rows = Rows::new(config, hop, data, targets);
     let augmenter = Augmenter::of(context)?;
     let counts_hits = objective.counts_hits(model);
     let mut sums = BatchSums::new(counts_hits, loss_unit(scaling), device);
@@ -93,19 +93,25 @@ pub(crate) fn train(
     Ok((sums, end))
 }
 
-/// The rows of a hop's batches, one after another.
-fn order(sampling: Sampling, hop: &ShardSegment, data: &Dataset) -> Result<Vec<i64>, TrainError> {
+/// The rows of one of a hop's passes, one batch after another.
+fn order(
+    sampling: Sampling,
+    pass_seed: u64,
+    rows: u32,
+    data: &Dataset,
+) -> Result<Tensor, TrainError> {
     let rows = match sampling {
-        Sampling::Shuffled => seeds::row_order(hop.seed, hop.shard.rows),
+        Sampling::Shuffled => seeds::row_order(pass_seed, rows),
         Sampling::Balanced => match data.labels() {
             Some(labels) if labels.f_kind()? == Kind::Int64 => {
                 let labels = Vec::<i64>::try_from(&labels.f_to_device(Device::Cpu)?)?;
-                seeds::balanced_rows(hop.seed, &labels)
+                seeds::balanced_rows(pass_seed, &labels)
             }
             _ => return Err(TrainError::Unit("balanced sampling takes classes".into())),
         },
     };
-    Ok(rows.into_iter().map(i64::from).collect())
+    let rows: Vec<i64> = rows.into_iter().map(i64::from).collect();
+    Ok(Tensor::f_from_slice(&rows)?.f_to_device(data.device())?)
 }
 
 /// A shard's rows in the order of a hop.
@@ -113,8 +119,11 @@ struct Rows<'a> {
     data: &'a Dataset,
     /// The scaled labels that are trained on in place of the labels, `[rows]`; `None` where labels aren't scaled.
     targets: Option<Tensor>,
-    order: Tensor,
-    batch_size: i64,
+    sampling: Sampling,
+    minibatches: Minibatches,
+    hop: ShardSegment,
+    /// The order of a pass, and which one that is.
+    pass: Option<(u32, Tensor)>,
     /// Batches in one ordered stretch.
     stretch: u32,
     /// The batches of the stretch that is in order.
@@ -124,23 +133,25 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn new(
-        order: &[i64],
-        batch_size: u32,
+        config: &TrainingConfig,
+        hop: &ShardSegment,
         data: &'a Dataset,
         targets: Option<Tensor>,
-    ) -> Result<Self, TrainError> {
-        let batch_bytes = data.row_bytes().saturating_mul(to_usize(batch_size));
-        let batch_size = i64::from(batch_size);
+    ) -> Self {
+        let minibatches = config.minibatches();
+        let batch_bytes = data.row_bytes().saturating_mul(to_usize(minibatches.batch_size()));
         let stretch = u32::saturating_from(ORDERED_BYTES / batch_bytes.max(1)).max(1);
-        Ok(Self {
+        Self {
             data,
             targets,
-            order: Tensor::f_from_slice(order)?.f_to_device(data.device())?,
-            batch_size,
+            sampling: config.sampling,
+            minibatches,
+            hop: *hop,
+            pass: None,
             stretch,
             held: 0..0,
             ordered: None,
-        })
+        }
     }
 
     fn batch(&mut self, batch: u32) -> Result<Batch, TrainError> {
@@ -149,20 +160,30 @@ impl<'a> Rows<'a> {
             Some(ordered) => ordered,
             None => self.order(batch)?,
         };
-        let start = i64::from(batch - self.held.start) * self.batch_size;
-        let count = (ordered.rows() - start).min(self.batch_size);
+        let size = i64::from(self.minibatches.batch_size());
+        let start = i64::from(batch - self.held.start) * size;
+        let count = (ordered.rows() - start).min(size);
         let taken = ordered.narrow(start, count)?;
         self.ordered = Some(ordered);
         Ok(taken)
     }
 
-    /// Puts the stretch in order that begins with this batch.
+    /// Puts the stretch in order that begins with this batch, and ends with its pass at the latest.
     fn order(&mut self, batch: u32) -> Result<Batch, TrainError> {
-        let until = batch.saturating_add(self.stretch);
-        let start = i64::from(batch).saturating_mul(self.batch_size);
-        let end = i64::from(until).saturating_mul(self.batch_size).min(self.data.rows());
-        let order = self.order.f_narrow(0, start, end - start)?;
-        self.held = batch..until;
+        let rows = self.hop.shard.rows;
+        let PassBatch { pass, batch: first } = self.minibatches.place(rows, batch);
+        let of_pass = match self.pass.take().filter(|(held, _)| *held == pass) {
+            Some((_, order)) => order,
+            None => order(self.sampling, seeds::pass(self.hop.seed, pass), rows, self.data)?,
+        };
+        let size = i64::from(self.minibatches.batch_size());
+        let left = self.minibatches.of_pass(rows).saturating_sub(first);
+        let batches = self.stretch.min(left);
+        let start = i64::from(first).saturating_mul(size);
+        let end = (start + i64::from(batches).saturating_mul(size)).min(self.data.rows());
+        let order = of_pass.f_narrow(0, start, end - start)?;
+        self.pass = Some((pass, of_pass));
+        self.held = batch..batch.saturating_add(batches);
         let ordered = self.data.select(&order)?;
         Ok(match &self.targets {
             Some(targets) => ordered.with(Y, targets.f_index_select(0, &order)?),

@@ -103,6 +103,38 @@ fn other_seeds_train_to_other_bytes() {
 }
 
 #[test]
+fn each_pass_goes_over_the_shard_in_an_order_of_its_own() {
+    let mut world = World::new();
+    let one = context(mlp());
+    let mut three = one.clone();
+    three.config.training.local_epochs = 3;
+    let hop = world.hop(three);
+    assert_eq!(hop.batches(), 24);
+    let (whole, bytes) = world.train(&hop, hop.batches()).unwrap();
+    assert_eq!(whole.sums.rows, 3 * u64::from(ROWS));
+    for until in [5, 8, 13, 16] {
+        let (first, part) = world.train(&hop, until).unwrap();
+        let rest = world.rest(&hop, &first, &part);
+        assert_eq!(world.train(&rest, hop.batches()).unwrap().1, bytes, "cut at {until}");
+    }
+    // Pass by pass, as hops with the seeds of the passes.
+    let single = world.hop(one);
+    let (mut trained, mut part) = world.train(&single, single.batches()).unwrap();
+    for pass in [1, 2] {
+        let rest = world.rest(&single, &trained, &part);
+        let start = Position { batch: 0, ..rest.start };
+        let again = Hop { seed: seeds::pass(single.seed, pass), start, ..rest };
+        (trained, part) = world.train(&again, again.batches()).unwrap();
+    }
+    let weights = |file: &[u8]| -> Vec<_> {
+        let tensors = decode(file).unwrap().into_iter();
+        let weights = tensors.filter(|of| of.name != "lineage");
+        weights.map(|of| (of.name, of.data.to_vec())).collect()
+    };
+    assert_eq!(weights(&part), weights(&bytes));
+}
+
+#[test]
 fn given_parameters_are_trained_as_the_same_ones_from_a_seed() {
     for model in [mlp(), cnn()].into_iter().chain(deep(Ratio(0.25))) {
         let mut world = World::new();

@@ -15,7 +15,6 @@ use crate::{
 use sojourn_protocol::{
     ids::Version,
     manifest::Shard,
-    position::batches,
     quantity::SaturatingFrom as _,
     report::Evaluated,
     trainer::{Progress, RunUnit, TrainerLine, TrainerUpdate},
@@ -59,7 +58,7 @@ fn run_evaluation(
     }
     let training = &evaluation.context.config.training;
     // The rows go through in chunks; told are batches, as of a hop.
-    let batches_of = |shard: &Shard| batches(u64::from(shard.rows), training.batch_size);
+    let batches_of = |shard: &Shard| training.minibatches().of_pass(shard.rows);
     let of = evaluation.shards.iter().map(batches_of).fold(0, u32::saturating_add);
     let mut before = 0u32;
     let mut started = Instant::now();

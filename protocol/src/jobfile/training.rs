@@ -7,7 +7,8 @@ use super::{
 };
 use crate::spec::{
     AugmentSpace, ClassWeights, DEFAULT_BATCH_SIZE, DecayScope, Dimension, Loss, MAX_EPOCHS,
-    OptimizerName, OptimizerSpace, Precision, Sampling, ScheduleName, ScheduleSpace, TrainingSpace,
+    MAX_LOCAL_EPOCHS, OptimizerName, OptimizerSpace, Precision, Sampling, ScheduleName,
+    ScheduleSpace, TrainingSpace,
 };
 use sojourn_forms::{Node, Table};
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub(super) fn read(
     let epochs = section
         .required("epochs", "how often to pass over the training data")
         .and_then(|node| node.integer(1, MAX_EPOCHS));
+    let local_epochs =
+        section.optional("local_epochs").map_or(Some(1), |node| node.integer(1, MAX_LOCAL_EPOCHS));
     let batch_size = number(section, "batch_size", Bounds::AtLeastOne, method, DEFAULT_BATCH_SIZE);
     let loss = section.optional("loss").map_or(Some(Loss::CrossEntropy), |node| {
         node.word(&[("cross-entropy", Loss::CrossEntropy), ("mse", Loss::Mse)])
@@ -45,6 +48,7 @@ pub(super) fn read(
     let label_smoothing = label_smoothing(section, method, loss);
     Some(TrainingSpace {
         epochs: epochs?,
+        local_epochs: local_epochs?,
         batch_size: batch_size?,
         loss: loss?,
         optimizer: optimizer?,

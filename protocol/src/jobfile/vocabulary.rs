@@ -51,6 +51,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
         "training",
         &[
             "epochs",
+            "local_epochs",
             "batch_size",
             "loss",
             "optimizer",

@@ -3,8 +3,8 @@
 //! The job file's reader says the same with line and key; this is the last word, at the server.
 
 use super::{
-    Architecture, Loss, MAX_EPOCHS, Optimizer, Ratio, Sampling, Schedule, TrainingConfig,
-    TrialConfig,
+    Architecture, Loss, MAX_EPOCHS, MAX_LOCAL_EPOCHS, Optimizer, Ratio, Sampling, Schedule,
+    TrainingConfig, TrialConfig,
 };
 use crate::column::Column;
 
@@ -75,6 +75,8 @@ impl Architecture {
 impl TrainingConfig {
     fn check(&self) -> Result<(), String> {
         want("training.epochs", f64::from(self.epochs), (1..=MAX_EPOCHS).contains(&self.epochs))?;
+        let passes = self.local_epochs;
+        want("training.local_epochs", f64::from(passes), (1..=MAX_LOCAL_EPOCHS).contains(&passes))?;
         want("training.batch_size", f64::from(self.batch_size), self.batch_size >= 1)?;
         if let Some(norm) = self.clip_norm {
             want("training.clip_norm", norm, norm.is_finite() && norm > 0.0)?;

@@ -68,8 +68,9 @@ pub use residency::{
 };
 pub use stopping::{Bracket, Halving, MAX_REDUCTION, Stopping, hyperband};
 pub use training::{
-    DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, Optimizer, OptimizerName, OptimizerSpace,
-    Precision, Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig, TrainingSpace,
+    DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, MAX_LOCAL_EPOCHS, Optimizer, OptimizerName,
+    OptimizerSpace, Precision, Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig,
+    TrainingSpace,
 };
 pub use verify::{MAX_QUORUM, Verify, VerifyChoice, VerifyName};
 

@@ -5,10 +5,14 @@ use super::{
     class_weights::ClassWeights,
     dimension::{Chooser, Dimension, Value, is_default},
 };
+use crate::minibatches::Minibatches;
 use serde::{Deserialize, Serialize};
 
 /// The most epochs that a trial may train for.
 pub const MAX_EPOCHS: u32 = 1_000_000;
+
+/// The most passes over a shard in one visit.
+pub const MAX_LOCAL_EPOCHS: u32 = 1000;
 
 /// Rows in a batch, where the job file says nothing.
 pub const DEFAULT_BATCH_SIZE: u32 = 32;
@@ -186,8 +190,11 @@ impl Schedule {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
-    /// Passes over the training data, at least 1.
+    /// Visits of every shard, at least 1.
     pub epochs: u32,
+    /// Passes over a shard in one visit, in `1..=MAX_LOCAL_EPOCHS`.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub local_epochs: u32,
     /// Rows in a batch, at least 1.
     pub batch_size: u32,
     /// The loss that is minimised.
@@ -220,6 +227,7 @@ impl TrainingConfig {
     pub const fn new(epochs: u32, batch_size: u32, loss: Loss, optimizer: Optimizer) -> Self {
         Self {
             epochs,
+            local_epochs: 1,
             batch_size,
             loss,
             optimizer,
@@ -231,6 +239,21 @@ impl TrainingConfig {
             label_smoothing: 0.0,
         }
     }
+
+    /// The batches that a hop cuts its shard into.
+    #[must_use]
+    pub fn minibatches(&self) -> Minibatches {
+        Minibatches::new(self.batch_size, self.local_epochs)
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 /// `[training]` with open dimensions.
@@ -238,8 +261,11 @@ impl TrainingConfig {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrainingSpace {
-    /// Passes over the training data; the same for all trials.
+    /// Visits of every shard; the same for all trials.
     pub epochs: u32,
+    /// Passes over a shard in one visit; the same for all trials.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub local_epochs: u32,
     /// Rows in a batch.
     pub batch_size: Dimension<u32>,
     /// The loss that is minimised; the same for all trials.
@@ -341,6 +367,7 @@ impl TrainingSpace {
         let label_smoothing = self.label_smoothing.close("training.label_smoothing", chooser)?;
         Some(TrainingConfig {
             epochs: self.epochs,
+            local_epochs: self.local_epochs,
             batch_size,
             loss: self.loss,
             optimizer,

@@ -8,6 +8,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::JobId,
     manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS, Scaling},
+    minibatches::Minibatches,
     spec::{JobSpec, Loss, SearchSpec},
     text::{MAX_NAME_CHARS, is_plain_name},
     time::UnixMillis,
@@ -115,6 +116,12 @@ pub fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiE
     let shards = data.train.iter().chain(&data.valid).chain(&data.test);
     if shards.clone().any(|shard| shard.rows == 0) {
         return Err(invalid("a shard has no rows".into()));
+    }
+    let passes = spec.training.local_epochs;
+    if data.train.iter().any(|shard| !Minibatches::new(1, passes).fits(shard.rows)) {
+        return Err(invalid(format!(
+            "a shard has too many rows for `local_epochs = {passes}`: make more shards, or fewer passes"
+        )));
     }
     if data.valid.len().max(data.test.len()) > MAX_EVALUATION_SHARDS as usize {
         return Err(invalid(format!(

@@ -31,10 +31,10 @@ impl Job {
         let placement = &self.spec.placement;
         let (merges, limit) = (placement.order == OrderChoice::Merge, placement.merge_in_flight);
         for trial in self.trials.iter_mut().filter(|trial| meant.contains(&trial.id)) {
-            let batch_size = trial.context.config.training.batch_size;
+            let minibatches = trial.context.config.training.minibatches();
             let end = pbt.map(|pbt| pbt.end_after(trial.chain.epochs()).min(epochs));
             let allowed = end.unwrap_or(epochs);
-            trial.extend(epochs, allowed, named, self.data.steps_per_epoch(batch_size), until);
+            trial.extend(epochs, allowed, named, self.data.steps_per_epoch(minibatches), until);
             if merges && trial.merging.is_none() {
                 trial.merging = Some(Merging::new(&trial.chain, limit));
             }

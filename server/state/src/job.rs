@@ -14,7 +14,7 @@ use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     api::Space,
     digest::{BlobRef, Digest},
-    ids::{Epoch, HostId, JobId, LeaseId, TrialId},
+    ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
     manifest::{DataManifest, Scaling},
     metrics::Counting,
     quantity::SaturatingFrom as _,
@@ -22,7 +22,7 @@ use sojourn_protocol::{
     seeds,
     spec::{JobSpec, OrderChoice, SearchBudget},
     time::{Millis, UnixMillis},
-    unit::TrialContext,
+    unit::{TrialContext, shard_index},
 };
 use sojourn_workgen::Chain;
 use std::collections::{BTreeMap, BTreeSet};
@@ -201,6 +201,13 @@ impl Job {
     #[must_use]
     pub fn trial(&self, trial: TrialId) -> Option<&Trial> {
         self.trials.get(usize::try_from(trial.0).ok()?)
+    }
+
+    /// Rows that a whole hop over a shard trains on; 0 of none.
+    #[must_use]
+    pub fn rows_of_hop(&self, shard: ShardId) -> u64 {
+        let rows = self.data.train.get(shard_index(shard)).map_or(0, |shard| shard.rows);
+        u64::from(rows) * u64::from(self.spec.training.local_epochs)
     }
 
     /// The counts of the search's own evaluations of a trial. A user's own model counts what its code says.
@@ -395,7 +402,7 @@ fn new_chain(
     epochs: u32,
     context: &TrialContext,
 ) -> Chain {
-    let chain = Chain::new(epochs, context.config.training.batch_size, &data.train);
+    let chain = Chain::new(epochs, context.config.training.minibatches(), &data.train);
     if spec.placement.has_fixed_visits() {
         chain.with_fixed_visits(spec.seed, trial)
     } else {

@@ -7,6 +7,7 @@ use sojourn_protocol::{
     api::Space,
     digest::BlobRef,
     ids::{Epoch, JobId, TrialId, Version},
+    minibatches::Minibatches,
     quantity::{SaturatingFrom as _, to_usize},
     spec::{JobSpec, ModelSpace, SearchMethod, TrainingSpace},
     time::UnixMillis,
@@ -86,7 +87,7 @@ impl Job {
     }
 
     /// Where a clone goes on from, if it has batches of this size.
-    fn origin(&self, from: CloneOf, batch_size: u32) -> Option<Origin> {
+    fn origin(&self, from: CloneOf, minibatches: Minibatches) -> Option<Origin> {
         let trial = self.trial(from.trial)?;
         let mut ends = Self::ends_of(trial).into_iter();
         let (epochs, checkpoint) = ends.find(|(epochs, _)| *epochs == from.epochs)?;
@@ -97,7 +98,7 @@ impl Job {
             version: trial.version_after(last).unwrap_or(Version(0)),
             checkpoint,
             // Schedules go on as if it had always had batches of this size.
-            step: self.data.steps_per_epoch(batch_size) * u64::from(epochs),
+            step: self.data.steps_per_epoch(minibatches) * u64::from(epochs),
         })
     }
 
@@ -109,7 +110,7 @@ impl Job {
             return Err(FoldFault::UnknownTrial { job: self.id, trial });
         }
         self.spec.restore_graph(model, &mut config);
-        let batch_size = config.training.batch_size;
+        let minibatches = config.training.minibatches();
         let trial = sojourn_workgen::Trial { model, config, choices, seed };
         let new = new_trial(&self.spec, &self.data, id, trial);
         let mut new =
@@ -118,7 +119,7 @@ impl Job {
         if let Some(from) = from {
             let epoch = Epoch(from.epochs.saturating_sub(1));
             let unkept = FoldFault::NotKept { job: self.id, trial: from.trial, epoch };
-            let origin = self.origin(from, batch_size).ok_or(unkept)?;
+            let origin = self.origin(from, minibatches).ok_or(unkept)?;
             let parent = self.trial(from.trial);
             let curve = parent.map(|parent| parent.curve.iter()).unwrap_or_default();
             new.curve = curve.filter(|point| point.epoch.0 < origin.epochs).cloned().collect();

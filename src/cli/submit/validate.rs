@@ -56,6 +56,9 @@ struct Report {
     #[serde(skip_serializing_if = "is_zero")]
     left_out: usize,
     epochs: u32,
+    /// Passes over a shard in one visit.
+    #[serde(skip_serializing_if = "is_one")]
+    local_epochs: u32,
     /// Trials x epochs x shards.
     hops: u64,
     features: usize,
@@ -101,6 +104,11 @@ struct Report {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 #[derive(Debug, Serialize)]
@@ -222,6 +230,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         trials,
         left_out: job.left_out,
         epochs,
+        local_epochs: job.spec.training.local_epochs,
         hops: to_u64(trials) * u64::from(epochs) * shards,
         features: summary.width,
         classes: match &summary.labels {
@@ -290,7 +299,11 @@ fn text(args: &Args, report: &Report) -> String {
     let hops = text::counted(report.hops, "hop");
     let most = if report.schedule.stops_early() { "at most " } else { "" };
     let bound = if report.schedule.is_outside() { "at most " } else { "" };
-    lines.push(format!("work    {bound}{trials}, {most}{epochs}, {most}{hops}"));
+    let passes = match report.local_epochs {
+        1 => String::new(),
+        passes => format!(" of {passes} passes each"),
+    };
+    lines.push(format!("work    {bound}{trials}, {most}{epochs}, {most}{hops}{passes}"));
     lines.extend(report.price_lines.iter().map(|line| format!("cost    {line}")));
     lines.extend(report.warnings.iter().map(|warning| format!("warning {warning}")));
     lines.join("\n")

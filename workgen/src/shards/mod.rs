@@ -68,7 +68,7 @@ pub struct Load {
     pub trials: u64,
     /// Rows of the largest batch.
     pub batch: u64,
-    /// Mean operations of training on one row.
+    /// Mean operations of training that one row takes in an epoch.
     pub flops: u64,
     /// Mean bytes of a checkpoint.
     pub checkpoint: u64,
@@ -93,7 +93,8 @@ impl Load {
             let network = validate(&trial.config, shape, outputs)?;
             let state = optimizer_slots(&trial.config.training.optimizer).len();
             let copies = 1 + u128::from(to_u64(state));
-            flops += u128::from(network.flops_per_row()) * u128::from(FORWARD_PASSES);
+            let passes = u128::from(trial.config.training.local_epochs);
+            flops += u128::from(network.flops_per_row()) * u128::from(FORWARD_PASSES) * passes;
             checkpoints += u128::from(network.parameter_count()) * BYTES * copies;
             batch = batch.max(u64::from(trial.config.training.batch_size));
         }

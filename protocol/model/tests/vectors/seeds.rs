@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, ShardId, TrialId},
-    position::batches,
+    minibatches::Minibatches,
     seeds,
 };
 
@@ -77,12 +77,15 @@ fn orders_of_rows_and_visits_are_those_of_the_file() {
     let balanced = labels.map(|labels| {
         json!({"hop_seed": 77, "labels": labels, "rows": seeds::balanced_rows(77, labels)})
     });
+    let passes = [(77, 0), (77, 1), (77, 2), (78, 1)].map(|(hop_seed, pass)| {
+        json!({"hop_seed": hop_seed, "pass": pass, "seed": seeds::pass(hop_seed, pass)})
+    });
     let visits = [(0, 0), (1, 0), (6, 0), (0, 1)].map(|(trial, epoch)| {
         let order = seeds::visit_order(7, TrialId(trial), Epoch(epoch), 5);
         json!({"job_seed": 7, "trial": trial, "epoch": epoch, "shards": 5, "order": order})
     });
     let sizes = [(1, 8), (8, 8), (9, 8), (61, 8), (5, 100)].map(
-        |(rows, size)| json!({"rows": rows, "batch_size": size, "batches": batches(rows, size)}),
+        |(rows, size)| json!({"rows": rows, "batch_size": size, "batches": Minibatches::new(size, 1).of_pass(rows)}),
     );
     compare(
         "row-orders.json",
@@ -90,6 +93,7 @@ fn orders_of_rows_and_visits_are_those_of_the_file() {
             "row_order": orders,
             "long_row_order": long,
             "balanced_rows": balanced,
+            "passes": passes,
             "visit_order": visits,
             "batches": sizes,
         }),

@@ -129,6 +129,16 @@ fn numbers_out_of_range_are_refused() {
         ),
         (
             "epochs = 2",
+            "epochs = 2\nlocal_epochs = 0",
+            "10: `training.local_epochs` is 0; a whole number from 1 to 1000 is wanted",
+        ),
+        (
+            "epochs = 2",
+            "epochs = 2\nlocal_epochs = { choice = [1, 2] }",
+            "10: `training.local_epochs` is a table; a whole number from 1 to 1000 is wanted",
+        ),
+        (
+            "epochs = 2",
             "epochs = 2\nbatch_size = 0",
             "10: `training.batch_size` is 0; a whole number, at least 1, is wanted",
         ),

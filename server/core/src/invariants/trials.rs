@@ -104,13 +104,9 @@ fn merging(state: &State, trial: &Trial) -> Result<(), Violation> {
 
 /// H1: by the history, every batch of every shard once per ended epoch, none twice in the current one.
 fn completeness(job: &Job, trial: &Trial) -> Result<(), Violation> {
-    let batch_size = trial.context.config.training.batch_size;
-    let sizes: Vec<u32> = job
-        .data
-        .train
-        .iter()
-        .map(|shard| sojourn_protocol::position::batches(u64::from(shard.rows), batch_size))
-        .collect();
+    let minibatches = trial.context.config.training.minibatches();
+    let sizes: Vec<u32> =
+        job.data.train.iter().map(|shard| minibatches.of_hop(shard.rows)).collect();
     let mut done: BTreeMap<(Epoch, ShardId), u32> = BTreeMap::new();
     // A clone has trained nothing before the epochs of the other.
     let (first, mut step) = trial.origin.map_or((0, 0), |origin| (origin.epochs, origin.step));

@@ -77,11 +77,11 @@ fn wrong_position(lease: &Lease, trial: &Trial, trained: &Trained) -> Option<Str
 /// The rows that were trained are those of the batches that were.
 fn wrong_rows(job: &Job, lease: &Lease, trial: &Trial, trained: &Trained) -> Option<String> {
     let UnitKey::Train { shard, from, .. } = lease.unit else { return None };
-    let batch_size = trial.context.config.training.batch_size;
+    let minibatches = trial.context.config.training.minibatches();
     let Position { shard: last, batch, .. } = trained.end;
     let rows = |shard: ShardId, until| {
         let of = job.data.train.get(shard_index(shard));
-        of.map_or(0, |of| of.rows_before(until, batch_size))
+        of.map_or(0, |of| minibatches.rows_before(of.rows, until))
     };
     let whole: u64 = lease.visits().take_while(|on| *on != last).map(|on| rows(on, u32::MAX)).sum();
     let wanted = (whole + rows(last, batch)).saturating_sub(rows(shard, from));

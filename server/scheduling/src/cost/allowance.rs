@@ -1,10 +1,7 @@
 //! How much of everything a lease may take: bounds that hold whatever its host reports.
 
 use super::view::Cost;
-use sojourn_protocol::{
-    manifest::DataSplit, position::batches, quantity::SaturatingFrom as _, time::Millis,
-    unit::shard_index,
-};
+use sojourn_protocol::{manifest::DataSplit, time::Millis, unit::shard_index};
 use sojourn_state::{Job, Lease, UnitKey};
 
 /// Bytes per millisecond of a link, at least: 10 kB/s.
@@ -55,9 +52,9 @@ struct Extent {
 }
 
 impl Extent {
-    fn add(&mut self, rows: u64, batch_size: u32, bytes: u64) {
+    fn add(&mut self, rows: u64, batches: u32, bytes: u64) {
         self.rows = self.rows.saturating_add(rows);
-        self.batches = self.batches.saturating_add(batches(rows, batch_size));
+        self.batches = self.batches.saturating_add(batches);
         self.bytes = self.bytes.saturating_add(bytes);
     }
 }
@@ -107,7 +104,7 @@ impl Cost<'_> {
 fn extent(job: &Job, lease: &Lease) -> Extent {
     let mut extent = Extent::default();
     let Some(trial) = job.trial(lease.unit.trial()) else { return extent };
-    let size = trial.context.config.training.batch_size;
+    let minibatches = trial.context.config.training.minibatches();
     extent.bytes = trial.checkpoint_bytes;
     let split = match lease.unit {
         UnitKey::Train { shard, from, .. } => {
@@ -115,9 +112,12 @@ fn extent(job: &Job, lease: &Lease) -> Extent {
             for visited in lease.visits() {
                 let Some(of) = job.data.train.get(shard_index(visited)) else { continue };
                 let until = lease.until.filter(|_| Some(visited) == last);
-                let end = of.rows_before(until.unwrap_or(u32::MAX), size);
-                let begun = if visited == shard { of.rows_before(from, size) } else { 0 };
-                extent.add(end.saturating_sub(begun), size, of.blob.bytes);
+                let whole = minibatches.of_hop(of.rows);
+                let end = until.map_or(whole, |until| until.min(whole));
+                let begun = if visited == shard { from } else { 0 };
+                let rows = |batch| minibatches.rows_before(of.rows, batch);
+                let trained = rows(end).saturating_sub(rows(begun));
+                extent.add(trained, end.saturating_sub(begun), of.blob.bytes);
             }
             return extent;
         }
@@ -125,7 +125,7 @@ fn extent(job: &Job, lease: &Lease) -> Extent {
         UnitKey::Extra { name, .. } => name.split,
     };
     for shard in job.data.split(split) {
-        extent.add(u64::saturating_from(shard.rows), size, shard.blob.bytes);
+        extent.add(shard.rows.into(), minibatches.of_pass(shard.rows), shard.blob.bytes);
     }
     extent
 }

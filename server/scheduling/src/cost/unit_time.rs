@@ -6,7 +6,6 @@ use sojourn_protocol::{
     ids::{LeaseId, ShardId},
     manifest::DataSplit,
     time::Millis,
-    unit,
 };
 use sojourn_state::{Lease, UnitKey};
 
@@ -34,9 +33,7 @@ impl Cost<'_> {
         let Some(job) = self.state.jobs.get(&unit.job()) else { return 0 };
         let evaluated =
             |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
-        let rows_of = |shard| {
-            job.data.train.get(unit::shard_index(shard)).map_or(0, |shard| u64::from(shard.rows))
-        };
+        let rows_of = |shard| job.rows_of_hop(shard);
         let rows = match unit {
             UnitKey::Train { shard, .. } => {
                 rows_of(shard) + then.iter().map(|shard| rows_of(*shard)).sum::<u64>()

@@ -36,6 +36,7 @@ mod tests {
         digest::{BlobRef, Digest},
         ids::TrialId,
         manifest::Shard,
+        minibatches::Minibatches,
         position::Position,
     };
 
@@ -47,7 +48,8 @@ mod tests {
     #[test]
     fn fixed_visits_stay_in_their_order() {
         let shard = Shard { blob: BlobRef { sha256: Digest::of(b""), bytes: 0 }, rows: 16 };
-        let chain = Chain::new(2, 8, &[shard; 5]).with_fixed_visits(3, TrialId(1));
+        let chain =
+            Chain::new(2, Minibatches::new(8, 1), &[shard; 5]).with_fixed_visits(3, TrialId(1));
         let order: Vec<ShardId> = chain.open().collect();
         assert_eq!(batch_hops(&chain, order[0], last, 9), order[1..], "held or not");
         assert_eq!(batch_hops(&chain, order[0], last, 3), order[1..3]);
@@ -60,7 +62,7 @@ mod tests {
     #[test]
     fn what_the_host_has_goes_first_and_what_was_begun_not_at_all() {
         let shard = Shard { blob: BlobRef { sha256: Digest::of(b""), bytes: 0 }, rows: 16 };
-        let mut chain = Chain::new(2, 8, &[shard; 5]);
+        let mut chain = Chain::new(2, Minibatches::new(8, 1), &[shard; 5]);
         let of = |chain: &Chain, first, most| -> Vec<u32> {
             batch_hops(chain, ShardId(first), last, most).into_iter().map(|shard| shard.0).collect()
         };

@@ -8,7 +8,6 @@ use sojourn_core::{
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, LeaseId, ShardId, Version},
-    position::batches,
     quantity::to_u64,
     report::Sums,
     time::Millis,
@@ -226,10 +225,10 @@ pub(crate) fn follows_from_job(job: &Job, trial: &Trial) -> bool {
 /// Versions of a trial that were made over several shards, and those of them that end within their last.
 pub(crate) fn several(job: &Job, trial: &Trial) -> (u64, u64) {
     let records = trial.history.iter().filter(|record| !record.then.is_empty());
-    let batch_size = trial.context.config.training.batch_size;
+    let minibatches = trial.context.config.training.minibatches();
     records.fold((0, 0), |(several, cut), record| {
         let shard = job.data.train.get(shard_index(record.end.shard));
-        let size = shard.map_or(0, |shard| batches(u64::from(shard.rows), batch_size));
+        let size = shard.map_or(0, |shard| minibatches.of_hop(shard.rows));
         (several + 1, cut + u64::from(record.end.batch < size))
     })
 }
@@ -292,7 +291,7 @@ fn check_curve(job: &Job, trial: &Trial, liars: &Liars) -> Result<(), String> {
 /// A finished trial was trained on every batch of every shard once in every epoch, from first to last.
 fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<(), String> {
     let trial = history.trial;
-    let batch_size = history.context.config.training.batch_size;
+    let minibatches = history.context.config.training.minibatches();
     let mut trained = BTreeSet::new();
     for hop in &history.hops {
         let way = history.hop_of(hop, history.first_base()).ok_or("a shard is unknown")?;
@@ -311,7 +310,7 @@ fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<
     let first = history.origin.map_or(0, |origin| origin.epochs);
     for epoch in (first..epochs).map(Epoch) {
         for (shard, data) in (0u32..).map(ShardId).zip(&history.data.train) {
-            let batches = batches(u64::from(data.rows), batch_size);
+            let batches = minibatches.of_hop(data.rows);
             wanted.extend((0..batches).map(|batch| (epoch, shard, batch)));
         }
     }

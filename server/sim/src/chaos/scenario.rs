@@ -339,6 +339,15 @@ fn with_residency(placement: PlacementSpec, seed: u64) -> PlacementSpec {
     }
 }
 
+/// Most worlds pass over a shard once in a visit.
+fn passes(seed: u64) -> u32 {
+    let mut chance = seeds::stream("scenario-passes", &[seed]);
+    match seeds::below(&mut chance, 6) {
+        0 => 2 + seeds::below(&mut chance, 2),
+        _ => 1,
+    }
+}
+
 pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec {
     let rates = (1..=trials).map(|n| f64::from(n) * 0.01).collect();
     JobSpec {
@@ -371,6 +380,7 @@ pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec 
         init: Vec::new(),
         training: TrainingSpace {
             epochs,
+            local_epochs: passes(seed),
             batch_size: 8.into(),
             loss: Loss::CrossEntropy,
             optimizer: OptimizerSpace {

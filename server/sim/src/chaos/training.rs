@@ -5,7 +5,7 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, LeaseId, Version},
     metrics::{ByClass, ClassDetail, Confusion},
-    position::{Position, batches},
+    position::Position,
     quantity::SaturatingFrom as _,
     report::{Evaluated, Sums},
     seeds,
@@ -39,7 +39,7 @@ pub fn of_job(job: &Job, trial: &Trial) -> Option<BlobRef> {
 /// The same after so many epochs. A clone has those of the other trial, up to where it goes on from it.
 fn after(job: &Job, trial: &Trial, epochs: u32) -> Option<BlobRef> {
     let (seed, total) = (trial.seed_in(job), trial.context.total_steps);
-    let batch_size = trial.context.config.training.batch_size;
+    let minibatches = trial.context.config.training.minibatches();
     let shards = u32::saturating_from(job.data.train.len());
     let (first, mut made) = match trial.origin {
         Some(origin) => {
@@ -52,7 +52,7 @@ fn after(job: &Job, trial: &Trial, epochs: u32) -> Option<BlobRef> {
         for shard in seeds::visit_order(job.spec.seed, trial.id, epoch, shards) {
             let rows = job.data.train.get(shard_index(shard))?.rows;
             let hop_seed = seeds::hop(seed, trial.id, epoch, shard);
-            let batches = 0..batches(u64::from(rows), batch_size);
+            let batches = 0..minibatches.of_hop(rows);
             made = step(made, hop_seed, total, batches, trial.checkpoint_bytes).sha256;
         }
     }

@@ -275,6 +275,8 @@ fn job(table: &Table, job: &JobEntry, hosts: u64) -> Result<(), Fault> {
     table.want((1..=65_536).contains(&trials), "trials", "must be from 1 to 65,536")?;
     let epochs = job.epochs.unwrap_or(1);
     table.want((1..=1_000_000).contains(&epochs), "epochs", "must be from 1 to 1,000,000")?;
+    let passes = job.local_epochs.unwrap_or(1);
+    table.want((1..=1000).contains(&passes), "local_epochs", "must be from 1 to 1,000")?;
     let shards = job.shards.or(1);
     table.want((1..=1_000_000).contains(&shards), "shards", "must be from 1 to 1,000,000")?;
     let hops = u64::from(trials) * u64::from(epochs) * u64::from(shards);

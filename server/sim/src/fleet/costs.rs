@@ -165,6 +165,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
         init: Vec::new(),
         training: TrainingSpace {
             epochs: 1,
+            local_epochs: 1,
             batch_size: entry.batch_size.into(),
             loss: Loss::Mse,
             optimizer: OptimizerSpace {

@@ -72,6 +72,11 @@ impl SimJob {
         self.is_trained || self.surrogate.is_some()
     }
 
+    /// Passes over the training data in all epochs.
+    pub(crate) fn passes(&self) -> f64 {
+        f64::from(self.epochs) * f64::from(self.spec.training.local_epochs)
+    }
+
     /// Hops of the whole job.
     pub(crate) fn hops(&self) -> u64 {
         count(self.trials.len()) * u64::from(self.epochs) * count(self.data.train.len())

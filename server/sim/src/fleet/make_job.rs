@@ -49,6 +49,9 @@ pub(crate) fn make(
     if let Some(epochs) = entry.epochs {
         spec.training.epochs = epochs;
     }
+    if let Some(passes) = entry.local_epochs {
+        spec.training.local_epochs = passes;
+    }
     let surrogate = entry.surrogate.as_deref().map(|path| read_surrogate(path, &spec, files));
     let surrogate = surrogate.transpose()?;
     spec.search.spread = entry.spread.unwrap_or(spec.search.spread);

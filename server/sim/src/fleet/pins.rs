@@ -58,7 +58,7 @@ impl<'a> Pins<'a> {
             .collect();
         kinds.sort_by(|a, b| b.0.total_cmp(&a.0));
         let places = kinds.iter().flat_map(|(speed, places)| std::iter::repeat_n(*speed, *places));
-        let work = self.of.flops(trial) * f64::from(self.of.epochs);
+        let work = self.of.flops(trial) * self.of.passes();
         self.rows.iter().zip(places).map(|(rows, speed)| rows * work / speed * 1e6).sum()
     }
 
@@ -75,7 +75,7 @@ impl<'a> Pins<'a> {
             let trials = 0..self.of.trials.len();
             let micros =
                 trials.map(|trial| self.plan.micros(*kind, self.job, trial, self.of.flops(trial)));
-            (micros.sum::<f64>() * f64::from(self.of.epochs) / f64::from(slots), *hosts)
+            (micros.sum::<f64>() * self.of.passes() / f64::from(slots), *hosts)
         });
         let costs: Vec<(f64, usize)> = costs.collect();
         // The last of each size: so many are at least that large.

@@ -42,6 +42,8 @@ pub struct JobEntry {
     pub rows: u64,
     /// The number of epochs.
     pub epochs: Option<u32>,
+    /// Passes over a shard in one visit.
+    pub local_epochs: Option<u32>,
     /// Shards of the training rows.
     pub shards: Auto<u32>,
     /// How rows are shared out among them.
@@ -174,6 +176,7 @@ impl Default for JobEntry {
             pick: Pick::default(),
             rows: 50_000,
             epochs: None,
+            local_epochs: None,
             shards: Auto::Auto,
             shard_sizes: ShardSizes::default(),
             batch_size: 32,

@@ -262,7 +262,8 @@ impl<'a> Cluster<'a> {
     fn begin(&mut self, slot: usize, trial: usize) {
         let (job, flops) = (self.tried.job(), self.tried.flops(trial));
         // Evaluating takes a forward pass, a third of training.
-        let work = flops * (float(job.data.train_rows()) + float(job.valid_rows) / 3.0);
+        let trained = float(job.data.train_rows()) * f64::from(job.spec.training.local_epochs);
+        let work = flops * (trained + float(job.valid_rows) / 3.0);
         let Some(of) = self.slots.get_mut(slot) else { return };
         of.trial = Some(trial);
         of.serial += 1;

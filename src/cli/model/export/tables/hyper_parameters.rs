@@ -56,6 +56,7 @@ fn put_training(all: &mut HyperParameters, training: &TrainingConfig) {
     let TrainingConfig {
         // The trial's own, which the search may have changed.
         epochs: _,
+        local_epochs,
         batch_size,
         loss,
         optimizer,
@@ -66,6 +67,7 @@ fn put_training(all: &mut HyperParameters, training: &TrainingConfig) {
         sampling,
         label_smoothing,
     } = training;
+    put(all, "training.local_epochs", local_epochs);
     put(all, "training.batch_size", batch_size);
     put(all, "training.loss", loss);
     let Optimizer { name, lr, momentum, beta1, beta2, eps, weight_decay, decay } = optimizer;
