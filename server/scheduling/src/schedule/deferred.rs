@@ -9,7 +9,7 @@ pub(super) struct Deferred {
     pub(super) wait: Option<u64>,
     /// The priority of a job whose plan has a hop for the slot, and in how many microseconds.
     pub(super) expected: Option<(i32, u64)>,
-    /// Evaluations that are left to the host that produced their checkpoint.
+    /// Evaluations that are left to hosts that would be done sooner.
     pub(super) evaluations: Vec<UnitKey>,
 }
 
@@ -26,7 +26,7 @@ impl Deferred {
         self.expected.get_or_insert((priority, micros));
     }
 
-    /// An evaluation is left to the host that produced its checkpoint, for so many microseconds.
+    /// An evaluation is left to hosts that would be done sooner, for so many microseconds.
     pub(super) fn leave_evaluation(&mut self, unit: UnitKey, micros: u64) {
         self.wait(micros);
         self.evaluations.push(unit);

@@ -313,16 +313,22 @@ impl Evaluations<'_> {
             .cost
             .fetch_time(producer, self.missing_bytes(job, wanted, producer))
             .saturating_add(free_in);
-        let since = self.waiters.deferred_since(wanted.unit).unwrap_or(self.now);
-        let waited = (self.now - since).0.saturating_mul(1000);
-        let patience = (here / 2).checked_sub(waited).filter(|patience| *patience > 0)?;
+        let patience = (here / 2).checked_sub(self.deferred_for(wanted.unit));
+        let patience = patience.filter(|patience| *patience > 0)?;
         // A host that is free takes it at once, or has a reason not to.
         let look_in = if free_in > 0 { free_in.min(patience) } else { patience };
         (there < here).then_some(look_in)
     }
 
-    /// Would the job wait for this host, and would another one be done much sooner? Then the evaluation is left to such hosts,
-    /// and this one looks again in so many microseconds.
+    /// Microseconds for which an evaluation has been left to others.
+    fn deferred_for(&self, unit: UnitKey) -> u64 {
+        let since = self.waiters.deferred_since(unit).unwrap_or(self.now);
+        (self.now - since).0.saturating_mul(1000)
+    }
+
+    /// Would the job wait for this host, and would another one in contact be done much sooner? Then the evaluation is left to such
+    /// hosts, and this one looks again in so many microseconds. They take it when the hops are done, at the latest; it isn't left to
+    /// them for much longer, whatever keeps them from it.
     fn left_to_quicker(
         &self,
         job: &Job,
@@ -336,12 +342,16 @@ impl Evaluations<'_> {
         if here <= ends.max(MIN_HOLD_UP) {
             return None;
         }
+        let longest = ends.saturating_add(here.saturating_mul(2));
+        let patience = longest.checked_sub(self.deferred_for(wanted.unit));
+        let look_in = patience.filter(|patience| *patience > 0)?.min(here / 2);
         let within = self.evaluated_in(job, wanted);
         let fastest = fleet.by_speed(None, MAX_QUICKER_HOSTS);
         let mut others = wanted.producer().into_iter().chain(fastest);
         let is_quicker = |host: HostId| {
             let Some(session) = self.hosts.session(host) else { return false };
             host != at.host
+                && self.eligible.is_live(host)
                 && !self.hosts.is_cooling_down(host, self.now)
                 && self.could_evaluate(job, wanted, host, within)
                 && session.devices.values().any(|slots| {
@@ -349,7 +359,7 @@ impl Evaluations<'_> {
                     self.evaluation_time(job, wanted, at) < here / 2
                 })
         };
-        others.any(is_quicker).then_some(here / 2)
+        others.any(is_quicker).then_some(look_in)
     }
 
     /// Microseconds until a device would have done an evaluation. It begins when its slot is free, and its host has what it

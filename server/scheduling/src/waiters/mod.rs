@@ -56,7 +56,7 @@ pub struct Waiters {
     polls: LongPolls,
     sweep: Sweep,
     delays: DelayTimers,
-    /// Open evaluations that are left to the host that produced their checkpoint, and since when.
+    /// Open evaluations that are left to other hosts, and since when.
     deferred_evaluations: BTreeMap<UnitKey, UnixMillis>,
     wakeups: WakeUps,
 }
@@ -115,7 +115,7 @@ impl Waiters {
         self.delays.at(at, host);
     }
 
-    /// Since when an evaluation is left to the host that produced its checkpoint.
+    /// Since when an evaluation is left to other hosts.
     pub fn deferred_since(&self, unit: UnitKey) -> Option<UnixMillis> {
         self.deferred_evaluations.get(&unit).copied()
     }
