@@ -1,8 +1,6 @@
 //! The policy LTRP: the trial with the longest total remaining processing time goes first.
 
-use super::{
-    Candidate, Choice, DataLocality, Decision, Forecast, Policy, PolicyReason, PolicyView, Shards,
-};
+use super::{Candidate, Choice, DataLocality, Decision, Policy, PolicyReason, PolicyView, Shards};
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
     ids::ShardId,
@@ -47,7 +45,7 @@ impl Policy for Ltrp {
                 break;
             }
             let Some((held, load, shard)) = best_shard(&candidate, shards) else { continue };
-            let to_faster = leave_to_faster(&candidate, shard.0, forecast);
+            let to_faster = leave_to_faster(&candidate, shard.0, view);
             let to_holder = || leave_to_holder(&candidate, shard.0, before, view);
             if let Some(time) = to_faster.or_else(|| if held { None } else { to_holder() }) {
                 wait = Some(wait.map_or(time, |before| before.min(time)));
@@ -91,16 +89,21 @@ fn best_shard(
 fn leave_to_faster(
     candidate: &Candidate<'_>,
     shard: ShardId,
-    forecast: Forecast,
+    view: &dyn PolicyView,
 ) -> Option<Micros> {
+    let forecast = view.forecast();
     if !candidate.transfer_time.is_zero() {
         return remaining(candidate.transfer_time * MAX_PATIENCE, candidate.waited);
     }
     if forecast.fastest <= forecast.speed {
         return None;
     }
+    let fastest = view.fastest_for(shard);
+    if fastest <= forecast.speed {
+        return None;
+    }
     let hop = hop_work(candidate, shard);
-    let (here, there) = (hop / forecast.speed, hop / forecast.fastest);
+    let (here, there) = (hop / forecast.speed, hop / fastest);
     let after = (candidate.work - hop) / forecast.fastest;
     let latest = forecast.ends_in + there / 2;
     let patience = remaining(here, candidate.waited)?;
@@ -145,12 +148,13 @@ fn hop_work(candidate: &Candidate<'_>, shard: ShardId) -> Work {
 mod tests {
     use super::*;
     use crate::Chain;
-    use crate::policy::EarlierFinish;
+    use crate::policy::{EarlierFinish, Forecast};
     use rand_core::SeedableRng;
     use sojourn_protocol::{
         digest::{BlobRef, Digest},
         ids::TrialId,
         manifest::Shard,
+        minibatches::Minibatches,
         quantity::Speed,
     };
 
@@ -163,6 +167,7 @@ mod tests {
         transfer_time: u64,
         fetch_time: Micros,
         earlier: Option<EarlierFinish>,
+        fastest_holder: Option<Speed>,
     }
 
     impl PolicyView for Two {
@@ -182,6 +187,9 @@ mod tests {
         fn forecast(&self) -> Forecast {
             self.forecast
         }
+        fn fastest_for(&self, _: ShardId) -> Speed {
+            self.fastest_holder.unwrap_or(self.forecast.fastest)
+        }
         fn fetch_time(&self, _: ShardId) -> Micros {
             self.fetch_time
         }
@@ -193,7 +201,7 @@ mod tests {
     fn two(works: [u64; 2]) -> Two {
         let shard =
             |n: u8| Shard { blob: BlobRef { sha256: Digest::of(&[n]), bytes: 1 }, rows: 10 };
-        let chain = Chain::new(1, 1, &[shard(0), shard(1)]);
+        let chain = Chain::new(1, Minibatches::new(1, 1), &[shard(0), shard(1)]);
         let speed = Speed::REFERENCE;
         let forecast = Forecast { speed, fastest: speed, ends_in: Micros(1000) };
         let (cached, fetch_time) = ([false; 2], Micros::ZERO);
@@ -206,6 +214,7 @@ mod tests {
             transfer_time: 0,
             fetch_time,
             earlier: None,
+            fastest_holder: None,
         }
     }
 
@@ -231,6 +240,12 @@ mod tests {
         assert_eq!(choice(&view), Some((1, 1)), "400 would end at 500 + 200");
         view.works = [10_000, 10_000];
         assert_eq!(choice(&view), None);
+        // A machine that may have the shard too isn't as fast as the fastest one: the hop takes it 1000.
+        view.fastest_holder = Some(speed(5));
+        assert_eq!(choice(&view), None);
+        view.fastest_holder = Some(speed(4));
+        assert_eq!(choice(&view), Some((0, 1)), "no machine that may have it is faster");
+        view.fastest_holder = None;
         view.waited = 1250;
         assert_eq!(choice(&view), Some((0, 1)));
     }

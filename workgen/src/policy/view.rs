@@ -15,6 +15,11 @@ pub trait PolicyView {
     fn shards(&self) -> Shards<'_>;
     /// The forecast of the whole job.
     fn forecast(&self) -> Forecast;
+
+    /// The speed of the fastest machine that could have a hop over a shard instead.
+    fn fastest_for(&self, _shard: ShardId) -> Speed {
+        self.forecast().fastest
+    }
     /// The time until the machine would have fetched a shard that it doesn't hold. It is longer where another shard
     /// that the machine needs again would be evicted for it.
     fn fetch_time(&self, shard: ShardId) -> Micros {
@@ -126,7 +131,7 @@ pub enum DataLocality {
 pub struct Forecast {
     /// The speed of the machine that asks.
     pub speed: Speed,
-    /// The speed of the fastest machine that could have any of these hops instead.
+    /// The speed of the fastest machine.
     pub fastest: Speed,
     /// The time until the job could be done: all work over all speeds, or the longest trial on the fastest machine,
     /// whichever is longer.

@@ -30,9 +30,14 @@ impl TransferTime {
         Self { send: takes(bytes, links.upload), fetch: takes(bytes, links.download) }
     }
 
+    /// The sum.
+    pub fn both_ways(self) -> u64 {
+        self.send.saturating_add(self.fetch)
+    }
+
     /// Is it too short to plan for?
     pub fn is_negligible(self) -> bool {
-        self.send.saturating_add(self.fetch) <= MAX_NEGLIGIBLE
+        self.both_ways() <= MAX_NEGLIGIBLE
     }
 
     /// Hops that a lease should be of, where one takes `hop` microseconds; at the most so many.
@@ -40,7 +45,7 @@ impl TransferTime {
         if self.is_negligible() {
             return 1;
         }
-        let worth = self.send.saturating_add(self.fetch).saturating_mul(MIN_TRAINING_RATIO);
+        let worth = self.both_ways().saturating_mul(MIN_TRAINING_RATIO);
         let hops = worth.div_ceil(hop.max(1));
         u32::saturating_from(hops).clamp(1, most.max(1))
     }

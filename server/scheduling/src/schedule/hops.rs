@@ -20,10 +20,11 @@ use sojourn_protocol::{
     quantity::{Micros, SaturatingFrom as _, Speed, Work, mul_div},
     spec::{LocalSteps, Replicas},
     time::{Millis, UnixMillis},
-    unit::shard_index,
 };
 use sojourn_state::{Job, Trial, UnitKey};
-use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
+use sojourn_workgen::{
+    Candidate, Choice, DataLocality, Decision, EarlierFinish, Forecast, PolicyView, Shards,
+};
 use std::{cmp::Reverse, collections::BTreeSet};
 
 /// Hops of one lease, where their number follows from the size of the checkpoint.
@@ -162,6 +163,15 @@ impl PolicyView for JobCandidates<'_> {
         self.forecast
     }
 
+    fn fastest_for(&self, shard: ShardId) -> Speed {
+        match self.job.spec.placement.replicas {
+            Replicas::Demand => self.forecast.fastest,
+            Replicas::Fixed(_) => {
+                self.scheduler.fastest_holder(self.job, shard).max(self.forecast.speed)
+            }
+        }
+    }
+
     fn fetch_time(&self, shard: ShardId) -> Micros {
         Micros(self.scheduler.local.fetch_cost(self.job, self.at.host, shard))
     }
@@ -194,11 +204,35 @@ impl<'a> Scheduler<'a> {
         if let Some(most) = self.config.most_hops {
             return most;
         }
+        let hop = self.hop_time(job, trial, shard, at);
+        self.cost.transfer_time(trial, at.host).hops(hop, MAX_HOPS)
+    }
+
+    /// Where a shard lies for a lease that has a hop of the trial already. One is left out whose fetch takes longer than what it saves:
+    /// the checkpoint's way to the server and back, and the fetch while the hop before is trained.
+    pub fn standing_after(
+        &self,
+        job: &Job,
+        trial: &Trial,
+        at: DeviceRef<'_>,
+        shards: &DeviceShards<'_>,
+        shard: ShardId,
+    ) -> DataLocality {
+        let standing = shards.standing(shard);
+        if standing != DataLocality::Remote {
+            return standing;
+        }
+        let moves = self.cost.transfer_time(trial, at.host).both_ways();
+        let saves = moves.saturating_add(self.hop_time(job, trial, shard, at));
+        let fetch = self.local.fetch_cost(job, at.host, shard);
+        if fetch > saves { DataLocality::Excluded } else { standing }
+    }
+
+    /// Microseconds of a whole hop on a device.
+    fn hop_time(&self, job: &Job, trial: &Trial, shard: ShardId, at: DeviceRef<'_>) -> u64 {
         let required = self.state.required_class(job, trial);
         let name = at.key(required.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)));
-        let rows = job.data.train.get(shard_index(shard)).map_or(0, |shard| u64::from(shard.rows));
-        let hop = self.cost.estimates.micros(name, job.id, trial.id, rows);
-        self.cost.transfer_time(trial, at.host).hops(hop, MAX_HOPS)
+        self.cost.estimates.micros(name, job.id, trial.id, job.rows_of_hop(shard))
     }
 
     /// The hop of a job that a device gets, if any.
@@ -288,7 +322,9 @@ impl<'a> Scheduler<'a> {
             shard: choice.shard,
             from: start.batch,
         };
-        let locality = |shard| candidates.shards.standing(shard);
+        let locality = |shard| {
+            self.standing_after(candidates.job, trial, candidates.at, &candidates.shards, shard)
+        };
         let most = match trial.merging {
             None => self.hops_per_lease(candidates.job, trial, choice.shard, candidates.at),
             Some(_) => 1,
@@ -324,7 +360,7 @@ impl<'a> Scheduler<'a> {
         let by_speed = candidates.job.spec.placement.local_steps == LocalSteps::BySpeed;
         trial.merging.as_ref().filter(|_| by_speed)?;
         let speed = self.speed(candidates.job, candidates.at);
-        let (speed, fastest) = (speed, candidates.forecast.fastest.0);
+        let fastest = candidates.fastest_for(start.shard).0;
         let remaining = trial.chain.remaining_in(start.shard);
         let all = u64::from(start.batch.saturating_add(remaining));
         let steps = mul_div(all, speed, fastest.max(1));
@@ -338,14 +374,25 @@ impl<'a> Scheduler<'a> {
         let fleet = &self.hosts.fleet();
         let speed = self.speed(job, at);
         let class = self.cost.class_for(job, &at.slots.classes);
-        let fastest = match job.spec.placement.replicas {
-            Replicas::Demand => fleet.fastest(job.spec.placement.reproducible.then_some(class)),
-            Replicas::Fixed(_) => speed,
-        };
-        let fastest = fastest.max(speed);
+        let fastest = fleet.fastest(job.spec.placement.reproducible.then_some(class)).max(speed);
         let longest = training_time(remaining.longest(), fastest);
         let ends_in = longest.max(training_time(remaining.total(), fleet.capacity()));
         Forecast { speed: Speed(speed), fastest: Speed(fastest), ends_in: Micros(ends_in) }
+    }
+
+    /// The speed of the fastest host in contact that keeps a shard, where each is kept by some.
+    fn fastest_holder(&self, job: &Job, shard: ShardId) -> Speed {
+        let replicas = self.data.replicas(job.id).into_iter();
+        let keepers = replicas.flat_map(|replicas| replicas.all(shard));
+        let live = keepers.filter(|host| {
+            self.eligible.is_live(*host) && !self.hosts.is_cooling_down(*host, self.now)
+        });
+        let speeds = live.flat_map(|host| {
+            let pools = self.hosts.fleet().pools(host).iter();
+            let keeps = move |classes| self.eligible.keeps_replica(job, classes, shard, host);
+            pools.filter(move |pool| keeps(&pool.classes)).map(|pool| pool.speed)
+        });
+        Speed(speeds.max().unwrap_or(0))
     }
 
     fn speed(&self, job: &Job, at: DeviceRef<'_>) -> u64 {

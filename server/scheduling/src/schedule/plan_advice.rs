@@ -65,8 +65,16 @@ impl Scheduler<'_> {
                 });
                 let most = self.hops_per_lease(job, trial, shard, at);
                 // Where losses overtake plans, the host's other shards go with the planned ones, as far as that saves transfers.
-                let most = if plan.is_disturbed() { most } else { most.min(further + 1) };
-                let then = batch_hops(chain, shard, |shard| shards.standing(shard), most);
+                let then = match plan.is_disturbed() {
+                    false => {
+                        let most = most.min(further + 1);
+                        batch_hops(chain, shard, |shard| shards.standing(shard), most)
+                    }
+                    true => {
+                        let standing = |shard| self.standing_after(job, trial, at, &shards, shard);
+                        batch_hops(chain, shard, standing, most)
+                    }
+                };
                 let after = continued.after.map(|(lease, produced)| ResultBefore {
                     lease,
                     produced,

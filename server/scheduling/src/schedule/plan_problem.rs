@@ -33,6 +33,10 @@ const UNPROVED_SLOWDOWN: u64 = 1000;
 
 /// Microseconds over which the hops of a fleet are compared.
 const LONG_TIME: u64 = 1 << 40;
+/// Where hosts keep shards, a hop takes at least so many times as long as its checkpoint's moves, or no hops are planned.
+const MIN_TRAINING_RATIO: u64 = 20;
+/// Slots whose paces differ by less than such a part are as good as each other.
+const ALIKE: u64 = 4;
 /// Thousandths of the hops that a fleet could train, which it must train where hosts wait for shards.
 const MIN_TRAINED: u64 = 850;
 
@@ -56,9 +60,9 @@ impl PlanProblems<'_> {
         {
             return None;
         }
-        let rows: Vec<u64> = job.data.train.iter().map(|shard| u64::from(shard.rows)).collect();
+        let shards = (0u32..).map(ShardId).take(job.data.train.len());
+        let rows: Vec<u64> = shards.clone().map(|shard| job.rows_of_hop(shard)).collect();
         let (trials, of) = self.plan_trials(job, &slots, &classes, &rows);
-        let shards = (0u32..).map(ShardId).take(rows.len());
         let holders = match placement.replicas {
             Replicas::Demand => vec![None; rows.len()],
             Replicas::Fixed(_) => {
@@ -79,7 +83,14 @@ impl PlanProblems<'_> {
         if alone.trials.is_empty() || alone.check().is_err() {
             return None;
         }
+        if placement.replicas != Replicas::Demand && is_bound_by_moves(&alone) {
+            return None;
+        }
         let contention = self.contention(job, &slots, &alone);
+        let is_contended = contention.iter().any(|slowdown| *slowdown != NO_CONTENTION);
+        if is_contended && are_alike(&alone) {
+            return None;
+        }
         let (problem, contention) = match contended(&alone, &contention) {
             Some(contended) => (contended, contention),
             None => (alone, vec![NO_CONTENTION; slots.len()]),
@@ -255,6 +266,31 @@ fn is_bound_by_fetches(problem: &Problem, fetches: &[u64]) -> bool {
         trained = trained.saturating_add(LONG_TIME / hop.max(*fetch).max(1));
     }
     trained < scaled(possible, MIN_TRAINED, 1000)
+}
+
+/// Where hosts keep shards, would their checkpoints be on their way for more than a part of the time that hops take? A plan of single
+/// hops counts no bytes and isn't worth them: the policy trains several of a host's shards under one lease.
+fn is_bound_by_moves(problem: &Problem) -> bool {
+    let (mut training, mut moving) = (0_u64, 0_u64);
+    for (id, trial) in (0..).zip(&problem.trials) {
+        for (number, machine) in (0..).zip(&problem.machines) {
+            // Nothing, where that is negligible.
+            let bytes = trial.checkpoint_bytes;
+            moving = moving.saturating_add(machine.line.send(bytes) + machine.line.fetch(bytes));
+            training = training.saturating_add(problem.time(id, 0, number));
+        }
+    }
+    moving > training / MIN_TRAINING_RATIO
+}
+
+/// Are all slots about as good for every trial, and is nothing moved? Then a plan's order of a slot's hops is all that it says, and other jobs
+/// that have their turns between them keep a trial waiting for its slot while others idle: the policy takes the longest one anywhere.
+fn are_alike(problem: &Problem) -> bool {
+    problem.trials.iter().all(|trial| {
+        let (fastest, slowest) = (trial.pace.iter().min(), trial.pace.iter().max());
+        let alike = fastest.zip(slowest).is_none_or(|(fast, slow)| slow - fast <= fast / ALIKE);
+        alike && !trial.migrates()
+    })
 }
 
 /// No slot trains faster than it gets shards.
