@@ -14,6 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True  # a checkout stays as it is
 import kept  # noqa: E402
 from cerebro import figure_6, figure_8, thesis  # noqa: E402
+from drawn import drawn  # noqa: E402
 from platform_paper import summary  # noqa: E402
 from study import FOLDER, ROOT, Study, chart, planned_gangs, say, series, spread, table  # noqa: E402
 from traffic import traffic  # noqa: E402
@@ -278,6 +279,7 @@ def main():
         ),
         priority(run("8-priority")),
         traffic(run("9-traffic")),
+        drawn(given),
     ]
     text = (
         f"# What the simulator shows\n\n{kept.mark('proofs.py')}\n\n`make -C examples proofs` runs the scenarios in this folder, keeps "

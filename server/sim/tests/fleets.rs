@@ -52,6 +52,30 @@ fn an_epoch_ends_with_the_last_result_of_it() {
     assert_eq!(run.jobs[0].epochs, [6.0, 12.0]);
 }
 
+/// The fast host vanishes while it evaluates the only checkpoint. The other one fetches that for 80 s, and is left alone with it.
+#[test]
+fn an_evaluation_is_left_to_no_host_that_is_gone() {
+    let run =
+        run("[[hosts]]\ntflops = 10\ndownload = 1000\nupload = 1000\ntrace = [[0, 0, 2.5]]\n\
+         [[hosts]]\ntflops = 10\ndownload = 1\nupload = 1\n\
+         [job]\nequal = 1000\ntrials = 1\nrows = 10_000\nshards = 1\nvalid_rows = 100_000\n\
+         checkpoint_bytes = \"10MB\"\n");
+    assert_eq!((run.evaluated, run.lost), (1, 1), "{run:?}");
+    // A minute until the lease is given up, and the fetch.
+    assert!(run.makespan < 300.0, "{run:?}");
+}
+
+/// Every shard is kept by a fast and by a slow host. The only trial would take the slow one twenty times as long.
+#[test]
+fn a_slow_keeper_of_a_shard_leaves_the_longest_trial_to_a_fast_one() {
+    let run = run(
+        "estimates = \"known\"\n[[hosts]]\ncount = 2\ntflops = 20\n[[hosts]]\ncount = 2\ntflops = 1\n\
+         [job]\ncosts = [20_000, 1000]\npick = \"cycle\"\nrows = 4000\nshards = 4\nepochs = 2\nplacement = \"pinned\"\nreplicas = 2\n",
+    );
+    // Eight hops of one second.
+    assert!(run.makespan < 9.0, "{run:?}");
+}
+
 #[test]
 fn slots_that_share_cores_are_slower() {
     // One trial for each slot, of 10 s on a core of its own.

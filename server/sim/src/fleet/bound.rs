@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A lower bound of the makespan.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Bound {
-    /// The larger of the two.
+    /// The largest of all.
     pub(crate) micros: u64,
     /// All work over all capacity, in microseconds.
     pub(crate) capacity: f64,
@@ -21,8 +21,12 @@ pub enum Names {
     Capacity,
     /// The largest load of a host.
     LargestLoad,
+    /// All work over all capacity, where lines bound what hosts can do.
+    Lines,
     /// The longest trial.
     LongestTrial,
+    /// Several of the longest trials on as many of the fastest slots.
+    LongestTrials,
 }
 
 impl Names {
@@ -32,7 +36,9 @@ impl Names {
         match self {
             Names::Capacity => "capacity",
             Names::LargestLoad => "largest load",
+            Names::Lines => "lines",
             Names::LongestTrial => "longest trial",
+            Names::LongestTrials => "longest trials",
         }
     }
 }

@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `scenario/`, `quantity.rs`, `day_time.rs` | the file's keys, sizes and times |
 //! | `read.rs`, `vary.rs`, `files.rs` | its text to the scenarios that it asks for; what varies; files that it names |
+//! | `drawn.rs`, `by_kind.rs` | fleets that are drawn by chance; how the default policy does in each kind of them |
 //! | `check.rs`, `lines.rs`, `words.rs`, `error.rs` | validation of each scenario; line numbers and wording of its errors |
 //! | `plan.rs`, `make_plan.rs` | a scenario with one seed: hosts, speeds, terms; how it is made |
 //! | `job.rs` | a job as the core is told of it, and what is true of it |
@@ -37,10 +38,12 @@
 
 mod arrival;
 mod bound;
+mod by_kind;
 mod cache;
 mod check;
 mod costs;
 mod day_time;
+mod drawn;
 mod error;
 mod fate;
 mod feasible;
@@ -76,6 +79,8 @@ mod vary;
 mod words;
 
 pub use bound::Names;
+pub use by_kind::{KindSummary, by_kind};
+pub use drawn::FleetKind;
 pub use error::ScenarioError;
 pub use files::Files;
 pub use gantt::Chart;

@@ -3,12 +3,14 @@
 //!
 //! ```text
 //!   [[case]] x [vary]      each row of the table is one scenario: the file with these keys set
+//!   [drawn]  x [vary]      likewise, with the keys of each drawn fleet
 //! ```
 //!
 //! No I/O: files that a scenario names are opened by the caller ([`super::Files`]).
 
 use super::{
     check,
+    drawn::{DrawnFleet, FleetKind, of_drawn},
     error::{ScenarioError, wrong},
     lines::meet,
     policy::Policy,
@@ -35,6 +37,8 @@ pub struct Study {
 pub struct Row {
     /// The name of the row's case and the values that vary in it: empty where the file is but one scenario.
     pub label: String,
+    /// The kind of a drawn fleet.
+    pub kind: Option<FleetKind>,
     /// The row's scenario.
     pub scenario: Scenario,
 }
@@ -91,17 +95,26 @@ pub fn at_key(text: &str, path: &str, complaint: &str) -> ScenarioError {
 pub fn read_with(text: &str, settings: &[String]) -> Result<Study, ScenarioError> {
     let overrides = settings.iter().map(|setting| of_setting(setting));
     let overrides = overrides.collect::<Result<Vec<_>, _>>()?;
+    let (of_drawing, overrides): (Vec<_>, Vec<_>) =
+        overrides.into_iter().partition(|(key, _)| key.starts_with("drawn."));
     let mut base: Table = parse(text)?;
+    for (key, value) in &of_drawing {
+        set(&mut base, key, value)?;
+    }
     let varied = take(&mut base, "vary").map(of_vary).transpose()?.unwrap_or_default();
     let cases = take(&mut base, "case").map(of_cases).transpose()?.unwrap_or_default();
-    check_rows(&varied, cases.len())?;
+    let drawn = take(&mut base, "drawn").map(of_drawn).transpose()?.unwrap_or_default();
+    check_rows(&varied, cases.len() + drawn.len())?;
     let normalise =
         take(&mut base, "normalise").as_ref().map(of_normalise).transpose()?.unwrap_or_default();
     // Once from the text, for the lines of what is wrong whatever varies.
     parse::<Scenario>(text)?;
-    let no_case = cases.is_empty().then(|| (String::new(), Table::new()));
+    let no_case = cases.is_empty() && drawn.is_empty();
+    let no_case = no_case.then(|| (String::new(), Table::new()));
+    let cases = cases.into_iter().chain(no_case).map(|(name, keys)| (None, name, keys));
+    let drawn = drawn.into_iter().map(|DrawnFleet { kind, name, keys }| (Some(kind), name, keys));
     let mut rows = Vec::new();
-    for (name, case) in cases.into_iter().chain(no_case) {
+    for (kind, name, case) in cases.chain(drawn) {
         for combination in combinations(&varied) {
             let mut table = base.clone();
             let mut label = Vec::from_iter((!name.is_empty()).then(|| name.clone()));
@@ -130,7 +143,7 @@ pub fn read_with(text: &str, settings: &[String]) -> Result<Study, ScenarioError
                 let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
                 of_row(&label, &format!("{line}{}", fault.said))
             })?;
-            rows.push(Row { label, scenario });
+            rows.push(Row { label, kind, scenario });
         }
     }
     Ok(Study { rows, normalise })

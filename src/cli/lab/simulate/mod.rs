@@ -2,6 +2,7 @@
 //! runs. Prints a table; with `--out` also charts, the results as JSON, and what the core decided. Or an
 //! open shop from a file, planned by one policy.
 
+mod kinds;
 mod look;
 mod lying;
 mod open_shop;
@@ -19,7 +20,7 @@ use serde::Serialize;
 use server_load::ServerLoad;
 use sojourn_protocol::quantity::to_usize;
 use sojourn_sim::fleet::{
-    self, Ask, Cell, Policies, Policy, Row, RunResult, ScenarioError, Study, Trains,
+    self, Ask, Cell, KindSummary, Policies, Policy, Row, RunResult, ScenarioError, Study, Trains,
 };
 use std::{
     fs,
@@ -69,6 +70,9 @@ pub(crate) struct Args {
 struct Report<'a> {
     normalised_by: String,
     cells: &'a [Cell],
+    /// Drawn fleets by their kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<KindSummary>,
     /// With `--load`: of this machine, and not the same each time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     load: Vec<ServerLoad>,
@@ -152,7 +156,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     drop(look);
     let cells = study.cells(all);
     let normalised_by = study.normalise.to_string();
-    let mut report = Report { normalised_by, cells: &cells, load: Vec::new() };
+    let kinds = fleet::by_kind(&study, &cells);
+    let mut report = Report { normalised_by, cells: &cells, kinds, load: Vec::new() };
     if let Some(out) = &args.out {
         let json = serde_json::to_string_pretty(&report);
         let json = json.map_err(|error| Failure::work(error.to_string()))? + "\n";
@@ -162,7 +167,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         report.load = loads;
         return output::json(&report);
     }
-    output::line(&table::text(&study, &cells))?;
+    if report.kinds.is_empty() {
+        output::line(&table::text(&study, &cells))?;
+    } else {
+        output::line(&kinds::text(&report.kinds))?;
+    }
     if load { output::line(&format!("\n{}", server_load::text(&loads))) } else { Ok(()) }
 }
 

@@ -42,6 +42,7 @@ pub struct Scenario {
     /// Taken out before a scenario is made of a file: see [`super::read`].
     vary: Option<toml::Value>,
     case: Option<toml::Value>,
+    drawn: Option<toml::Value>,
     normalise: Option<toml::Value>,
 }
 
@@ -85,6 +86,7 @@ impl Default for Scenario {
             jobs: Vec::new(),
             vary: None,
             case: None,
+            drawn: None,
             normalise: None,
         }
     }
