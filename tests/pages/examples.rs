@@ -47,7 +47,7 @@ fn all() -> Vec<(PathBuf, String, Kind)> {
             let kind = match () {
                 () if has("model") && has("training") => Kind::Job,
                 () if has("market") && has("types") => Kind::SpotFleet,
-                () if has("hosts") => Kind::Scenario,
+                () if has("hosts") || has("drawn") => Kind::Scenario,
                 () if has("fleet") && has("limits") => Kind::Autoscaler,
                 () => panic!("{}: no known kind of example: teach this test", path.display()),
             };
