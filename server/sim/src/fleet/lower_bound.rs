@@ -6,8 +6,8 @@
 //! that of its best choice ([`Pins`]), as long as it chooses but once: where hosts come and go, or rest
 //! after failures, a shard finds other homes, and the bound is as if any host could hold it. A fixed order of visits
 //! makes chains of what was an open shop; no bound here looks at the order, so all of them hold for both.
-//! Of transfers those count that no schedule can do without: a host's first shard, and one checkpoint to the server for each epoch
-//! of a trial, since several hops of an epoch may go under one lease. Absences, noise and failures are left out: they are
+//! Of transfers those count that no schedule can do without: a host's first shard, a trial's last checkpoint, and of the lines of
+//! all hosts together one checkpoint for each epoch of a trial, since several hops of an epoch may go under one lease. Absences, noise and failures are left out: they are
 //! what a schedule has to live with.
 
 use super::{
@@ -34,20 +34,15 @@ pub(crate) fn of(plan: &Plan) -> Bound {
         let largest_shards = f64::from(largest_shard) * job.passes();
         uploads.add(job);
         for trial in 0..job.trials.len() {
-            let hosts: Vec<Trainer> = trainers(plan, &fleet, (n, job), trial).collect();
-            let fastest = hosts.iter().map(|host| host.speed).fold(f64::MIN_POSITIVE, f64::max);
+            let fastest = fleet.keys().map(|kind| plan.speed(*kind, n, trial));
+            let fastest = fastest.fold(f64::MIN_POSITIVE, f64::max);
             let alone = |flops: f64| flops / fastest * 1e6;
             let work = job.flops(trial) * rows;
             let length = match &pins {
                 _ if merges => alone(job.flops(trial) * largest_shards),
                 Some(pins) => pins.length(trial),
-                // At least once in an epoch its checkpoint goes to the server, from the host that ends the epoch.
-                None => {
-                    let epochs = f64::from(job.epochs);
-                    let times =
-                        hosts.iter().map(|host| work / host.speed * 1e6 + epochs * host.upload);
-                    times.fold(f64::INFINITY, f64::min)
-                }
+                // A host goes on while a result of its is on its way, but for the last one.
+                None => alone(work) + shortest_upload(plan, job),
             };
             if !merges {
                 in_order.push(work);
@@ -77,26 +72,14 @@ pub(crate) fn of(plan: &Plan) -> Bound {
     Bound { micros: whole(bound).unwrap_or(u64::MAX / 4), capacity, names }
 }
 
-/// A kind of host as it trains one trial.
-struct Trainer {
-    /// Operations a second.
-    speed: f64,
-    /// Microseconds in which the trial's checkpoint goes to the server.
-    upload: f64,
-}
-
-fn trainers<'a>(
-    plan: &'a Plan,
-    fleet: &'a BTreeMap<usize, usize>,
-    (n, job): (usize, &'a SimJob),
-    trial: usize,
-) -> impl Iterator<Item = Trainer> + 'a {
+/// Microseconds in which the host with the fastest line sends a checkpoint of a job.
+fn shortest_upload(plan: &Plan, job: &SimJob) -> f64 {
     let bytes = float(job.checkpoint_bytes.unwrap_or(0));
-    fleet.keys().map(move |kind| {
-        let group = plan.kinds.get(*kind).and_then(|kind| plan.groups.get(kind.group));
-        let upload = group.map_or(0.0, |group| transfer(bytes, group.upload));
-        Trainer { speed: plan.speed(*kind, n, trial), upload }
-    })
+    let uploads = plan.hosts.iter().filter_map(|host| {
+        let kind = plan.kinds.get(host.kind)?;
+        plan.groups.get(kind.group).map(|group| transfer(bytes, group.upload))
+    });
+    uploads.reduce(f64::min).unwrap_or(0.0)
 }
 
 /// Microseconds of so many bytes on a line of so many Mbit/s; 0: it is free.
