@@ -10,7 +10,7 @@ use super::{
     scheduler::Scheduler,
 };
 use crate::{
-    hosts::{DeviceRef, reliable_speed, training_time},
+    hosts::{DeviceRef, DeviceSlots, reliable_speed, training_time},
     index::RemainingWorkIndex,
 };
 use rand_chacha::ChaCha8Rng;
@@ -388,9 +388,12 @@ impl<'a> Scheduler<'a> {
             self.eligible.is_live(*host) && !self.hosts.is_cooling_down(*host, self.now)
         });
         let speeds = live.flat_map(|host| {
-            let pools = self.hosts.fleet().pools(host).iter();
-            let keeps = move |classes| self.eligible.keeps_replica(job, classes, shard, host);
-            pools.filter(move |pool| keeps(&pool.classes)).map(|pool| pool.speed)
+            let devices = self.hosts.session(host).into_iter().flat_map(|of| of.devices.values());
+            let keeps = move |slots: &&DeviceSlots| {
+                slots.count > 0 && self.eligible.keeps_replica(job, &slots.classes, shard, host)
+            };
+            let at = move |slots| DeviceRef { host, slots, ahead: false };
+            devices.filter(keeps).map(move |slots| self.speed(job, at(slots)))
         });
         Speed(speeds.max().unwrap_or(0))
     }

@@ -35,8 +35,6 @@ const UNPROVED_SLOWDOWN: u64 = 1000;
 const LONG_TIME: u64 = 1 << 40;
 /// Where hosts keep shards, a hop takes at least so many times as long as its checkpoint's moves, or no hops are planned.
 const MIN_TRAINING_RATIO: u64 = 20;
-/// Slots whose paces differ by less than such a part are as good as each other.
-const ALIKE: u64 = 4;
 /// Thousandths of the hops that a fleet could train, which it must train where hosts wait for shards.
 const MIN_TRAINED: u64 = 850;
 
@@ -87,10 +85,6 @@ impl PlanProblems<'_> {
             return None;
         }
         let contention = self.contention(job, &slots, &alone);
-        let is_contended = contention.iter().any(|slowdown| *slowdown != NO_CONTENTION);
-        if is_contended && are_alike(&alone) {
-            return None;
-        }
         let (problem, contention) = match contended(&alone, &contention) {
             Some(contended) => (contended, contention),
             None => (alone, vec![NO_CONTENTION; slots.len()]),
@@ -281,16 +275,6 @@ fn is_bound_by_moves(problem: &Problem) -> bool {
         }
     }
     moving > training / MIN_TRAINING_RATIO
-}
-
-/// Are all slots about as good for every trial, and is nothing moved? Then a plan's order of a slot's hops is all that it says, and other jobs
-/// that have their turns between them keep a trial waiting for its slot while others idle: the policy takes the longest one anywhere.
-fn are_alike(problem: &Problem) -> bool {
-    problem.trials.iter().all(|trial| {
-        let (fastest, slowest) = (trial.pace.iter().min(), trial.pace.iter().max());
-        let alike = fastest.zip(slowest).is_none_or(|(fast, slow)| slow - fast <= fast / ALIKE);
-        alike && !trial.migrates()
-    })
 }
 
 /// No slot trains faster than it gets shards.
