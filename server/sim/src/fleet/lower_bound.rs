@@ -63,8 +63,8 @@ pub(crate) fn of(plan: &Plan) -> Bound {
         (largest, Names::LargestLoad),
         (capacity, Names::Capacity),
         (with_lines(plan, hops, &uploads), Names::Lines),
-        (longest_on_fastest(in_order, &slots), Names::LongestTrials),
         ((longest - float(begins)).max(0.0), Names::LongestTrial),
+        (longest_on_fastest(in_order, &slots), Names::LongestTrials),
     ];
     // Of equal ones the first.
     let larger = |best: (f64, Names), of: (f64, Names)| if of.0 > best.0 { of } else { best };
