@@ -1,7 +1,58 @@
 //! How many hops of a trial go to a host under one lease, and over which shards.
 
+use super::{device_shards::DeviceShards, locality::Locality, scheduler::Scheduler};
+use crate::hosts::DeviceRef;
 use sojourn_protocol::{ids::ShardId, quantity::to_usize};
+use sojourn_state::{Job, Trial};
 use sojourn_workgen::{Chain, DataLocality};
+
+/// Hops of one lease, where their number follows from the size of the checkpoint.
+const MAX_HOPS: u32 = 1024;
+
+/// How far one lease of a trial goes on a device.
+pub(super) struct LeaseExtent<'a> {
+    local: &'a Locality<'a>,
+    job: &'a Job,
+    at: DeviceRef<'a>,
+    /// Hops of the lease, at the most.
+    pub(super) hops: u32,
+    /// Microseconds that a further hop saves: the checkpoint's way to the server and back, and the fetch of its shard while the hop
+    /// before is trained.
+    saves: u64,
+}
+
+impl LeaseExtent<'_> {
+    /// Where a shard lies for a lease that has a hop of the trial already. One is left out whose fetch takes longer than it saves.
+    pub(super) fn standing(&self, shards: &DeviceShards<'_>, shard: ShardId) -> DataLocality {
+        let standing = shards.standing(shard);
+        if standing != DataLocality::Remote {
+            return standing;
+        }
+        let fetch = self.local.fetch_cost(self.job, self.at.host, shard);
+        if fetch > self.saves { DataLocality::Excluded } else { standing }
+    }
+}
+
+impl Scheduler<'_> {
+    /// How far a lease goes that begins with a trial's hop over a shard.
+    pub(super) fn lease_extent<'a>(
+        &'a self,
+        job: &'a Job,
+        trial: &Trial,
+        first: ShardId,
+        at: DeviceRef<'a>,
+    ) -> LeaseExtent<'a> {
+        let required = self.state.required_class(job, trial);
+        let name = at.key(required.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)));
+        let estimates = self.cost.estimates;
+        let hop = estimates.micros(name, job.id, trial.id, job.rows_of_hop(first));
+        let transfer = self.cost.transfer_time(trial, at.host);
+        let most = || transfer.hops(hop, MAX_HOPS);
+        let hops = self.config.most_hops.unwrap_or_else(most);
+        let saves = transfer.both_ways().saturating_add(hop);
+        LeaseExtent { local: &self.local, job, at, hops, saves }
+    }
+}
 
 /// The shards whose hops follow that over `first`, in order: of those that the trial hasn't begun in this
 /// epoch and the host may have, first what is in its cache, then the others; where the order of visits is fixed, in

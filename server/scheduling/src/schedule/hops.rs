@@ -22,13 +22,9 @@ use sojourn_protocol::{
     time::{Millis, UnixMillis},
 };
 use sojourn_state::{Job, Trial, UnitKey};
-use sojourn_workgen::{
-    Candidate, Choice, DataLocality, Decision, EarlierFinish, Forecast, PolicyView, Shards,
-};
+use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
 use std::{cmp::Reverse, collections::BTreeSet};
 
-/// Hops of one lease, where their number follows from the size of the checkpoint.
-const MAX_HOPS: u32 = 1024;
 /// Trials that are looked at for ones that are left to other hosts.
 const MAX_LEFT_TRIALS: usize = 64;
 
@@ -193,48 +189,6 @@ impl PolicyView for JobCandidates<'_> {
 }
 
 impl<'a> Scheduler<'a> {
-    /// Hops of a trial that one lease of a device should cover.
-    pub fn hops_per_lease(
-        &self,
-        job: &Job,
-        trial: &Trial,
-        shard: ShardId,
-        at: DeviceRef<'_>,
-    ) -> u32 {
-        if let Some(most) = self.config.most_hops {
-            return most;
-        }
-        let hop = self.hop_time(job, trial, shard, at);
-        self.cost.transfer_time(trial, at.host).hops(hop, MAX_HOPS)
-    }
-
-    /// Where a shard lies for a lease that has a hop of the trial already. One is left out whose fetch takes longer than what it saves:
-    /// the checkpoint's way to the server and back, and the fetch while the hop before is trained.
-    pub fn standing_after(
-        &self,
-        job: &Job,
-        trial: &Trial,
-        at: DeviceRef<'_>,
-        shards: &DeviceShards<'_>,
-        shard: ShardId,
-    ) -> DataLocality {
-        let standing = shards.standing(shard);
-        if standing != DataLocality::Remote {
-            return standing;
-        }
-        let moves = self.cost.transfer_time(trial, at.host).both_ways();
-        let saves = moves.saturating_add(self.hop_time(job, trial, shard, at));
-        let fetch = self.local.fetch_cost(job, at.host, shard);
-        if fetch > saves { DataLocality::Excluded } else { standing }
-    }
-
-    /// Microseconds of a whole hop on a device.
-    fn hop_time(&self, job: &Job, trial: &Trial, shard: ShardId, at: DeviceRef<'_>) -> u64 {
-        let required = self.state.required_class(job, trial);
-        let name = at.key(required.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)));
-        self.cost.estimates.micros(name, job.id, trial.id, job.rows_of_hop(shard))
-    }
-
     /// The hop of a job that a device gets, if any.
     pub fn hop_for(&self, job: &'a Job, at: DeviceRef<'_>, rng: &mut ChaCha8Rng) -> HopPick {
         let Some(remaining) = self.index.remaining(job.id) else { return HopPick::Nothing };
@@ -322,14 +276,14 @@ impl<'a> Scheduler<'a> {
             shard: choice.shard,
             from: start.batch,
         };
-        let locality = |shard| {
-            self.standing_after(candidates.job, trial, candidates.at, &candidates.shards, shard)
+        let then = match trial.merging {
+            None => {
+                let extent = self.lease_extent(candidates.job, trial, choice.shard, candidates.at);
+                let standing = |shard| extent.standing(&candidates.shards, shard);
+                batch_hops(chain, choice.shard, standing, extent.hops)
+            }
+            Some(_) => Vec::new(),
         };
-        let most = match trial.merging {
-            None => self.hops_per_lease(candidates.job, trial, choice.shard, candidates.at),
-            Some(_) => 1,
-        };
-        let then = batch_hops(chain, choice.shard, locality, most);
         let why = match candidates.turn {
             Turn::Trial(_) if candidates.is_critical(trial.id) => GrantReason::Critical,
             Turn::Trial(_) => GrantReason::Depth { begins: trial.version == Version::default() },

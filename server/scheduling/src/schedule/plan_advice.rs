@@ -63,16 +63,16 @@ impl Scheduler<'_> {
                     standing: shards.standing(shard),
                     is_fixed: chain.has_fixed_visits(),
                 });
-                let most = self.hops_per_lease(job, trial, shard, at);
+                let extent = self.lease_extent(job, trial, shard, at);
                 // Where losses overtake plans, the host's other shards go with the planned ones, as far as that saves transfers.
                 let then = match plan.is_disturbed() {
                     false => {
-                        let most = most.min(further + 1);
+                        let most = extent.hops.min(further + 1);
                         batch_hops(chain, shard, |shard| shards.standing(shard), most)
                     }
                     true => {
-                        let standing = |shard| self.standing_after(job, trial, at, &shards, shard);
-                        batch_hops(chain, shard, standing, most)
+                        let standing = |shard| extent.standing(&shards, shard);
+                        batch_hops(chain, shard, standing, extent.hops)
                     }
                 };
                 let after = continued.after.map(|(lease, produced)| ResultBefore {
