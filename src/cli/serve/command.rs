@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "rollout")]
     policy: Policy,
     /// The most hops of one trial that a machine may get at once. It then moves the trial's checkpoint once for all
-    /// of them [default: as many as make moving it worth while].
+    /// of them [default: as many as make moving it worth while, and as train for 50 ms].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     most_hops: Option<u32>,
     /// Percent of a job's work that may be done twice. A running hop that its job waits for is also given to an idle

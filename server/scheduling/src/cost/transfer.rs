@@ -17,6 +17,9 @@ const UNMEASURED_UPLOAD: u64 = 4;
 const MAX_NEGLIGIBLE: u64 = 200_000;
 /// A lease is to train for at least so many times as long as the transfers of its checkpoints take.
 const MIN_TRAINING_RATIO: u64 = 20;
+/// Microseconds for which a lease trains at least, where that is known: a request, a journalled result and a file take the same
+/// time for a hop of any length.
+const MIN_TRAINING: u64 = 50_000;
 
 /// Microseconds that a checkpoint takes from a host to the server, and from the server to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +43,13 @@ impl TransferTime {
         self.both_ways() <= MAX_NEGLIGIBLE
     }
 
-    /// Hops that a lease should be of, where one takes `hop` microseconds; at the most so many.
-    pub fn hops(self, hop: u64, most: u32) -> u32 {
-        if self.is_negligible() {
-            return 1;
-        }
-        let worth = self.both_ways().saturating_mul(MIN_TRAINING_RATIO);
+    /// Hops that a lease should be of, where one takes `hop` microseconds, which was measured or is a guess; at the most so many.
+    pub fn hops(self, hop: u64, is_measured: bool, most: u32) -> u32 {
+        let least = if is_measured { MIN_TRAINING } else { 0 };
+        let worth = match self.is_negligible() {
+            true => least,
+            false => self.both_ways().saturating_mul(MIN_TRAINING_RATIO).max(least),
+        };
         let hops = worth.div_ceil(hop.max(1));
         u32::saturating_from(hops).clamp(1, most.max(1))
     }
@@ -126,10 +130,20 @@ mod tests {
         let slow = Links { download: Some(12_500_000), upload: Some(12_500_000) };
         let transfer = TransferTime::of(100_000_000, slow);
         assert_eq!(transfer, TransferTime { send: 8_000_000, fetch: 8_000_000 });
-        assert_eq!(transfer.hops(400_000_000, 64), 1);
-        assert_eq!(transfer.hops(50_000_000, 64), 7);
-        assert_eq!(transfer.hops(1_000, 64), 64);
+        assert_eq!(transfer.hops(400_000_000, true, 64), 1);
+        assert_eq!(transfer.hops(50_000_000, true, 64), 7);
+        assert_eq!(transfer.hops(50_000_000, false, 64), 7);
+        assert_eq!(transfer.hops(1_000, true, 64), 64);
         let little = TransferTime::of(1_000_000, Links::default());
-        assert_eq!((little.is_negligible(), little.hops(1, 64)), (true, 1));
+        assert_eq!((little.is_negligible(), little.hops(1, false, 64)), (true, 1));
+    }
+
+    #[test]
+    fn a_lease_is_of_as_many_short_hops_as_make_its_requests_worth_while() {
+        let little = TransferTime::of(1_000_000, Links::default());
+        assert_eq!(little.hops(50_000, true, 64), 1);
+        assert_eq!(little.hops(14_000, true, 64), 4);
+        assert_eq!(little.hops(14_000, false, 64), 1, "a guess may be far too short");
+        assert_eq!(little.hops(0, true, 64), 64);
     }
 }

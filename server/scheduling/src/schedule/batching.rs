@@ -46,8 +46,10 @@ impl Scheduler<'_> {
         let name = at.key(required.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)));
         let estimates = self.cost.estimates;
         let hop = estimates.micros(name, job.id, trial.id, job.rows_of_hop(first));
+        let workload = estimates.workload_of(job.id, trial.id);
+        let is_measured = workload.is_some_and(|of| estimates.measured_nanos(name, of).is_some());
         let transfer = self.cost.transfer_time(trial, at.host);
-        let most = || transfer.hops(hop, MAX_HOPS);
+        let most = || transfer.hops(hop, is_measured, MAX_HOPS);
         let hops = self.config.most_hops.unwrap_or_else(most);
         let saves = transfer.both_ways().saturating_add(hop);
         LeaseExtent { local: &self.local, job, at, hops, saves }
