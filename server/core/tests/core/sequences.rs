@@ -162,10 +162,8 @@ struct Run {
     taken: Vec<(AssimilationUnit, Command)>,
     /// Leases whose results have become versions.
     assimilated: BTreeSet<LeaseId>,
-    /// Leases that a host has said to be running.
-    begun: BTreeSet<LeaseId>,
-    /// By job, the work of copies of hops that hadn't begun, as their hosts were still fetching: it is bounded by nothing.
-    copied_before_begun: BTreeMap<JobId, u64>,
+    /// By job, the work of copies of hops whose hosts hadn't begun and were still fetching: it is bounded by nothing.
+    copied_while_fetched: BTreeMap<JobId, u64>,
     plans: Vec<Command>,
     /// All records since the beginning.
     journal: Vec<Record>,
@@ -208,8 +206,7 @@ impl Run {
             leases: Vec::new(),
             taken: Vec::new(),
             assimilated: BTreeSet::new(),
-            begun: BTreeSet::new(),
-            copied_before_begun: BTreeMap::new(),
+            copied_while_fetched: BTreeMap::new(),
             plans: Vec::new(),
             journal: Vec::new(),
             inputs: Vec::new(),
@@ -242,8 +239,10 @@ impl Run {
                 Effect::Persist(Record { event: Event::Assimilated { lease, .. }, .. }) => {
                     assert!(self.assimilated.insert(*lease), "lease {lease} is used twice");
                 }
-                Effect::Persist(Record { event: Event::LeaseGranted { lease, .. }, .. }) => {
-                    self.granted(*lease);
+                Effect::Persist(Record {
+                    event: Event::LeaseGranted { lease, why, .. }, ..
+                }) => {
+                    self.granted(*lease, why);
                 }
                 Effect::Reply { answer: Ok(answer), .. } => self.heard(answer),
                 Effect::Plan { job, version, problem, seed, iterations } => {
@@ -260,12 +259,12 @@ impl Run {
         self.outputs.push(effects);
     }
 
-    fn granted(&mut self, lease: LeaseId) {
+    fn granted(&mut self, lease: LeaseId, why: &str) {
         let state = self.bench.core.state();
         let Some(lease) = state.leases.get(&lease) else { return };
-        let copies_unbegun = lease.speculative_for.is_some_and(|of| !self.begun.contains(&of));
-        if copies_unbegun && let Some(job) = state.jobs.get(&lease.unit.job()) {
-            *self.copied_before_begun.entry(job.id).or_default() += job.work_of(lease);
+        let is_unbounded = lease.speculative_for.is_some() && why.contains("is still fetching");
+        if is_unbounded && let Some(job) = state.jobs.get(&lease.unit.job()) {
+            *self.copied_while_fetched.entry(job.id).or_default() += job.work_of(lease);
         }
     }
 
@@ -328,7 +327,6 @@ impl Run {
             Step::Heartbeat { host: n, holds, done } => {
                 let mut holding = self.holding(holds, HeldState::Running { done, of: 3 });
                 for held in &mut holding {
-                    self.begun.insert(held.lease);
                     held.usage = Some(running_units::usage(1.0));
                 }
                 self.apply(Command::Heartbeat {
@@ -489,7 +487,7 @@ impl Run {
         self.bench.core.check_invariants()?;
         let percent = u64::from(self.bench.core.config().most_copied);
         for job in self.bench.core.state().jobs.values() {
-            let unbounded = self.copied_before_begun.get(&job.id).copied().unwrap_or(0);
+            let unbounded = self.copied_while_fetched.get(&job.id).copied().unwrap_or(0);
             let copied = job.counters.speculative_work.saturating_sub(unbounded);
             let all = job.work();
             assert!(copied * 100 <= all * percent, "{copied} of {all} is done twice");

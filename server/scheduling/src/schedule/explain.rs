@@ -60,6 +60,8 @@ pub struct Speculation {
     /// Microseconds until that one should end.
     pub ends: u64,
     pub straggler: Straggler,
+    /// Its host is still fetching: as long as it hasn't begun, nothing is done twice.
+    pub is_fetching: bool,
 }
 
 /// Why a running hop is expected to end late.
@@ -75,13 +77,14 @@ pub enum Straggler {
 
 impl fmt::Display for Speculation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lease, host, ends, straggler } = *self;
+        let Self { lease, host, ends, straggler, is_fetching } = *self;
         write!(f, "second copy of lease {lease}, for which its trial waits: host {host} ")?;
         match straggler {
-            Straggler::Silent(micros) => write!(f, "hasn't been heard of for {}", Micros(micros)),
-            Straggler::Late(micros) => write!(f, "is late by {}", Micros(micros)),
-            Straggler::Slow => write!(f, "should take another {}", Micros(ends)),
+            Straggler::Silent(micros) => write!(f, "hasn't been heard of for {}", Micros(micros))?,
+            Straggler::Late(micros) => write!(f, "is late by {}", Micros(micros))?,
+            Straggler::Slow => write!(f, "should take another {}", Micros(ends))?,
         }
+        if is_fetching { f.write_str(" and is still fetching") } else { Ok(()) }
     }
 }
 

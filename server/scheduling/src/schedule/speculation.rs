@@ -49,6 +49,8 @@ struct RunningHop {
     /// Microseconds by which it is late, and by which it may take longer before it is.
     late: u64,
     spread: u64,
+    /// Its host hasn't begun it, and still fetches its bytes.
+    is_fetching: bool,
     /// Since when its host hasn't been heard of, where that is too long; then it is lost at this time.
     silent: Option<(UnixMillis, UnixMillis)>,
     /// When its host will have been silent for too long.
@@ -186,7 +188,7 @@ impl Scheduler<'_> {
             let Some(trial) = job.trial(trial) else { continue };
             for running in self.sole_attempts(trial) {
                 let Some(lease) = self.state.leases.get(&running.lease) else { continue };
-                if self.may_repeat(job, all, lease) {
+                if self.may_repeat(job, all, lease, running) {
                     let after = self.time_after(trial, lease, work);
                     slow.push(SlowHop { job, trial, lease, running, after, longest });
                 }
@@ -211,10 +213,11 @@ impl Scheduler<'_> {
         let send = if transfer.is_negligible() { 0 } else { transfer.send };
         let estimate = self.cost.lease_time(id);
         let spread = estimate.saturating_mul(self.cost.spread(lease)) / 1000;
-        let fetched_in = self.occupancy.fetched_in(id);
+        let is_fetching =
+            !deadline.started && !deadline.is_finished() && self.occupancy.fetched_in(id) > 0;
         let (passed, due, spread) = if let Some(since) = deadline.finished_at {
             (micros(since, self.now), send, send / GAIN_PART)
-        } else if !deadline.started && fetched_in > 0 {
+        } else if is_fetching {
             // It waits for its bytes.
             (0, estimate.saturating_add(self.occupancy.begins_in(id)), spread)
         } else if !deadline.started {
@@ -259,6 +262,7 @@ impl Scheduler<'_> {
             ends: remaining.saturating_mul(1000) / self.cost.reliability(lease.host).max(1),
             late,
             spread,
+            is_fetching,
             silent,
             silent_at,
         })
@@ -273,13 +277,9 @@ impl Scheduler<'_> {
         training_time(rest, self.hosts.fleet().fastest(None))
     }
 
-    /// May this lease's work be done twice, within the share of the job's work that may be? Of one that hasn't begun nothing is.
-    fn may_repeat(&self, job: &Job, all: u64, lease: &Lease) -> bool {
-        let deadline = self.leases.deadline(lease.id);
-        if self.config.most_copied > 0
-            && deadline.is_some_and(|of| !of.started && !of.is_finished())
-            && self.occupancy.fetched_in(lease.id) > 0
-        {
+    /// May this hop be done twice, within the share of the job's work that may be? Of one that hasn't begun nothing is.
+    fn may_repeat(&self, job: &Job, all: u64, lease: &Lease, running: RunningHop) -> bool {
+        if running.is_fetching && self.config.most_copied > 0 {
             return true;
         }
         let all = u128::from(all) * u128::from(self.config.most_copied);
@@ -375,8 +375,9 @@ impl Scheduler<'_> {
 
 /// A second attempt at a lease's hop, from the same version.
 fn for_lease(lease: &Lease, running: RunningHop, straggler: Straggler) -> Assignment {
+    let RunningHop { ends, is_fetching, .. } = running;
     let speculation =
-        Speculation { lease: lease.id, host: lease.host, ends: running.ends, straggler };
+        Speculation { lease: lease.id, host: lease.host, ends, straggler, is_fetching };
     Assignment {
         unit: lease.unit,
         then: lease.then.clone(),
