@@ -8,8 +8,7 @@ use sojourn_protocol::{
     error::{ApiError, ErrorKind},
     ids::JobId,
     manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS, Scaling},
-    minibatches::Minibatches,
-    spec::{JobSpec, Loss, SearchSpec},
+    spec::{JobSpec, Loss, SearchSpec, TrainingConfig},
     text::{MAX_NAME_CHARS, is_plain_name},
     time::UnixMillis,
     unit::TrialContext,
@@ -117,12 +116,6 @@ pub fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiE
     if shards.clone().any(|shard| shard.rows == 0) {
         return Err(invalid("a shard has no rows".into()));
     }
-    let passes = spec.training.local_epochs;
-    if data.train.iter().any(|shard| !Minibatches::new(1, passes).fits(shard.rows)) {
-        return Err(invalid(format!(
-            "a shard has too many rows for `local_epochs = {passes}`: make more shards, or fewer passes"
-        )));
-    }
     if data.valid.len().max(data.test.len()) > MAX_EVALUATION_SHARDS as usize {
         return Err(invalid(format!(
             "more than {MAX_EVALUATION_SHARDS} validation or test shards"
@@ -182,8 +175,21 @@ pub(crate) fn check_trial(
     let outputs = data.labels.outputs();
     sojourn_model::validate(&trial.config, &data.shape, outputs).map_err(|why| why.to_string())?;
     trial.config.check()?;
+    check_batches(&trial.config.training, data)?;
     trial.config.check_columns(&data.columns, &data.shape)?;
     check_initial_weights(spec, data, trial)
+}
+
+/// Can the batches of each shard be counted?
+fn check_batches(training: &TrainingConfig, data: &DataManifest) -> Result<(), String> {
+    let most = data.train.iter().map(|shard| shard.rows).max().unwrap_or(0);
+    if training.minibatches().fits(most) {
+        return Ok(());
+    }
+    let TrainingConfig { batch_size, local_epochs, .. } = training;
+    Err(format!(
+        "`local_epochs = {local_epochs}` over a shard of {most} rows in batches of {batch_size} makes more batches than a hop can count: make more shards, larger batches or fewer passes"
+    ))
 }
 
 /// Do the columns of data that has them by name agree with each other and with the rest?
@@ -243,16 +249,16 @@ mod tests {
     };
     use std::sync::Arc;
 
-    /// So the core's step makes no trial, however many there are.
-    #[test]
-    fn the_trials_of_a_prepared_job_are_taken_in_as_they_are() {
-        let text = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\n\
-                    hidden = [4]\n[training]\nepochs = 1\noptimizer = { name = \"sgd\", lr = { choice = [0.1, 0.2] } }\n";
+    const JOB: &str = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\n\
+                       hidden = [4]\n[training]\nepochs = 1\noptimizer = { name = \"sgd\", lr = { choice = [0.1, 0.2] } }\n";
+
+    /// Two shards of so many rows, and one to validate on.
+    fn data(rows: u32) -> DataManifest {
         let shard = |n: u8| {
             let blob = BlobRef { sha256: Digest::of(&[n]), bytes: 100 };
-            Shard { blob, rows: 64 }
+            Shard { blob, rows }
         };
-        let data = DataManifest {
+        DataManifest {
             columns: Vec::new(),
             shape: vec![4],
             features: ["a", "b", "c", "d"].map(String::from).to_vec(),
@@ -264,8 +270,28 @@ mod tests {
             train: vec![shard(0), shard(1)],
             valid: vec![shard(2)],
             test: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_batches_of_every_trial_can_be_counted() {
+        let check = |batch_size: &str| {
+            let training = format!("batch_size = {batch_size}\nlocal_epochs = 1000\n");
+            let spec = jobfile::parse(&format!("{JOB}{training}")).unwrap();
+            check_submission(&spec, &data(5_000_000)).map_err(|error| error.message)
         };
-        let spec = Box::new(jobfile::parse(text).unwrap());
+        assert_eq!(check("2"), Ok(2));
+        let message = "trial 0: `local_epochs = 1000` over a shard of 5000000 rows in batches of 1 makes more batches than a hop can count: make more shards, larger batches or fewer passes";
+        assert_eq!(check("1"), Err(message.to_owned()));
+        let of_choice = check("{ choice = [2, 1] }").unwrap_err();
+        assert!(of_choice.starts_with("trial 1: `local_epochs = 1000`"), "{of_choice}");
+    }
+
+    /// So the core's step makes no trial, however many there are.
+    #[test]
+    fn the_trials_of_a_prepared_job_are_taken_in_as_they_are() {
+        let data = data(64);
+        let spec = Box::new(jobfile::parse(JOB).unwrap());
         let prepared = PreparedSubmission::new(spec, Box::new(data.clone())).unwrap();
         let made: Vec<_> =
             prepared.job.trials.iter().map(|trial| Arc::as_ptr(&trial.context)).collect();
