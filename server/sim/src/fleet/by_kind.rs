@@ -42,11 +42,17 @@ struct FleetFigures<'a> {
 pub fn by_kind(study: &Study, cells: &[Cell]) -> Vec<KindSummary> {
     let mut kinds: BTreeMap<FleetKind, Vec<FleetFigures<'_>>> = BTreeMap::new();
     let default = Policy::default();
+    let mut of_rows: BTreeMap<&str, Vec<&Cell>> = BTreeMap::new();
+    for cell in cells {
+        of_rows.entry(&cell.row).or_default().push(cell);
+    }
     for row in &study.rows {
         let Some(kind) = row.kind else { continue };
-        let of_row = || cells.iter().filter(|cell| cell.row == row.label);
-        let Some(own) = of_row().find(|cell| cell.policy == default.name()) else { continue };
-        let others = of_row().filter(|cell| cell.policy != default.name());
+        let Some(of_row) = of_rows.get(row.label.as_str()) else { continue };
+        let (defaults, others): (Vec<&Cell>, Vec<&Cell>) =
+            of_row.iter().partition(|cell| cell.policy == default.name());
+        let Some(own) = defaults.first() else { continue };
+        let others = others.into_iter();
         let Some(best) = others.map(|cell| cell.makespan.mean).reduce(f64::min) else { continue };
         let mean = |of: fn(&RunResult) -> f64| Spread::of(own.runs.iter().map(of)).mean;
         kinds.entry(kind).or_default().push(FleetFigures {
