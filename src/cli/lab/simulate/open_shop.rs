@@ -5,6 +5,7 @@ use crate::cli::{
     render::text,
     terminal::{exit::Failure, output},
 };
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use sojourn_protocol::jobfile::nearest;
 use sojourn_sim::fleet::{Chart, Span};
@@ -34,8 +35,8 @@ pub(super) struct Shop {
     /// durations; `#` begins a comment.
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     pub(super) open_shop: Option<PathBuf>,
-    /// Plan an open shop by `rollout` or `milp` for so long, such as `500ms`, `2s`, `10min` or `1d`; 500ms if left
-    /// out. The other policies make one plan and have done.
+    /// Plan an open shop by `rollout` for so much processor time, or by `milp` for so long, such as `500ms`, `2s`, `10min`
+    /// or `1d`; 500ms if left out. The other policies make one plan and have done.
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     budget: Option<Duration>,
     /// Plan an open shop by `rollout` with so many iterations: the same bytes for the same seed, on any machine.
@@ -101,16 +102,27 @@ impl Operations {
     }
 }
 
-/// So much time, counted in iterations.
-struct Clock {
-    begun: Instant,
+/// So much of this thread's processor time, counted in iterations: on a busy machine the plan is the same.
+struct ProcessorTime {
+    begun: Duration,
     length: Duration,
     iterations: u64,
 }
 
-impl Budget for Clock {
+impl ProcessorTime {
+    fn of(length: Duration) -> Self {
+        Self { begun: Self::so_far(), length, iterations: 0 }
+    }
+
+    fn so_far() -> Duration {
+        // Since the thread began: not negative.
+        Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+    }
+}
+
+impl Budget for ProcessorTime {
     fn next(&mut self) -> Option<u32> {
-        let spent = self.begun.elapsed();
+        let spent = Self::so_far().saturating_sub(self.begun);
         if spent >= self.length {
             return None;
         }
@@ -142,7 +154,7 @@ pub(super) fn run(
     })?;
     let begun = Instant::now();
     let (schedule, iterations) = match policy {
-        Policy::Planner(name) => planned(name, &problem, args, seed, begun)?,
+        Policy::Planner(name) => planned(name, &problem, args, seed)?,
         #[cfg(feature = "milp")]
         Policy::Milp => (solved(&problem, args)?, 0),
     };
@@ -243,15 +255,14 @@ fn planned(
     problem: &Problem,
     args: &Shop,
     seed: u64,
-    begun: Instant,
 ) -> Result<(Schedule, u64), Failure> {
     let planner = name.planner();
     let (schedule, iterations) = if let Some(count) = args.iterations {
         let mut budget = Iterations::new(count);
         (planner.plan(problem, seed, &mut budget), budget.done())
     } else {
-        let mut clock = Clock { begun, length: args.budget.unwrap_or(BUDGET), iterations: 0 };
-        (planner.plan(problem, seed, &mut clock), clock.iterations)
+        let mut budget = ProcessorTime::of(args.budget.unwrap_or(BUDGET));
+        (planner.plan(problem, seed, &mut budget), budget.iterations)
     };
     let schedule = schedule.ok_or_else(|| {
         let (name, answers) = (name.name(), name.answers());
