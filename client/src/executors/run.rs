@@ -154,7 +154,8 @@ impl<R: UnitRunner> UnitRun<'_, R> {
     ) -> Result<Finished, RunError> {
         let Self { context, lease, .. } = *self;
         context.leave_room(lease.upload_bytes);
-        let scratch = context.storage.folder.scratch_dir(lease.id).map_err(|error| {
+        let writes = matches!(lease.unit, Unit::Train(_));
+        let scratch = context.storage.folder.scratch_dir(lease.id, writes).map_err(|error| {
             RunError::Machine(format!("there is no place for the checkpoint: {error}"))
         })?;
         let blobs: Vec<Digest> = files.keys().chain(&coming).copied().collect();

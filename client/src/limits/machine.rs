@@ -8,9 +8,13 @@ use std::{
     num::NonZero,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant, SystemTime},
 };
+
+/// The cores that were counted last; 0 before.
+static CORES: AtomicU32 = AtomicU32::new(0);
 
 /// The machine that this program runs on.
 #[derive(Debug)]
@@ -36,10 +40,20 @@ struct Signs {
     interrupts: Option<u64>,
 }
 
-/// The cores that this process may use.
+/// The cores that this process may use, as they were counted last.
 pub(crate) fn cores() -> u32 {
+    match CORES.load(Ordering::Relaxed) {
+        0 => count_cores(),
+        known => known,
+    }
+}
+
+/// Counts the cores that this process may use: they change with its control group. Reads several files.
+pub(super) fn count_cores() -> u32 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    u32::saturating_from(cores)
+    let cores = u32::saturating_from(cores);
+    CORES.store(cores, Ordering::Relaxed);
+    cores
 }
 
 impl Machine {

@@ -130,10 +130,12 @@ impl Folder {
         self.root.join("scratch")
     }
 
-    /// A place of its own for what a lease's trainer writes; all of it goes when the guard does.
-    pub(crate) fn scratch_dir(&self, lease: LeaseId) -> io::Result<ScratchDir> {
+    /// A place of its own for what a lease's trainer writes, if it `writes` anything; all of it goes when the guard does.
+    pub(crate) fn scratch_dir(&self, lease: LeaseId, writes: bool) -> io::Result<ScratchDir> {
         let scratch = ScratchDir(self.scratch().join(lease.to_string()));
-        fs::create_dir_all(&scratch.0)?;
+        if writes {
+            fs::create_dir_all(&scratch.0)?;
+        }
         Ok(scratch)
     }
 }
@@ -165,9 +167,10 @@ impl ScratchDir {
     /// Has the disk room for `bytes` more? Found out by writing them, which is the only way that
     /// also sees quotas.
     pub(crate) async fn probe(&self, bytes: u64) -> io::Result<()> {
-        let path = self.0.join("probe");
+        let folder = self.0.clone();
         let probe = tokio::task::spawn_blocking(move || {
-            let mut file = File::create(path)?;
+            fs::create_dir_all(&folder)?;
+            let mut file = File::create(folder.join("probe"))?;
             io::copy(&mut io::Read::take(io::repeat(0xA5), bytes.max(1)), &mut file)
         });
         // Not run at all: the program is ending, and the disk is not to blame.
@@ -225,13 +228,13 @@ mod tests {
     async fn scratch_folders_are_removed_with_their_guard_or_at_the_next_start() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let scratch = folder.scratch_dir(LeaseId(1)).unwrap();
+        let scratch = folder.scratch_dir(LeaseId(1), true).unwrap();
         fs::write(scratch.output(), b"half").unwrap();
         scratch.probe(10).await.unwrap();
         drop(scratch);
         assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
 
-        let killed = folder.scratch_dir(LeaseId(2)).unwrap();
+        let killed = folder.scratch_dir(LeaseId(2), true).unwrap();
         fs::write(killed.output(), b"half").unwrap();
         std::mem::forget(killed);
         drop(folder);
