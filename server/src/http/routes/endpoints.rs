@@ -29,10 +29,30 @@ impl<E: Endpoint<Answer = T>, T> Answers<E> for Result<JsonAnswer<T>, HttpError>
 impl<E: Endpoint<Answer = Raw>> Answers<E> for HttpResponse {}
 impl<E: Endpoint<Answer = Raw>> Answers<E> for Result<HttpResponse, HttpError> {}
 
-/// Handlers by the addresses of their endpoints. An address without parameters comes before those of whose form it is: `{` is
-/// after all letters.
+/// Handlers by the addresses of their endpoints, in the order in which the router compares a request with them, one by one.
 #[derive(Default)]
-struct Handlers(BTreeMap<&'static str, Vec<(Operation, Route)>>);
+struct Handlers(BTreeMap<Place, Vec<(Operation, Route)>>);
+
+/// An address comes before those of whose form it is, and those that are compared most come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// Those without come first. They cost one comparison of words.
+    has_parameters: bool,
+    /// What hosts ask comes first: most requests are theirs.
+    is_for_others: bool,
+    pattern: &'static str,
+}
+
+impl Place {
+    fn of(operation: &Operation) -> Self {
+        let is_for_hosts = matches!(operation.callers, Callers::Hosts | Callers::HostsAndUsers(_));
+        Self {
+            has_parameters: operation.pattern.contains('{'),
+            is_for_others: !is_for_hosts,
+            pattern: operation.pattern,
+        }
+    }
+}
 
 impl Handlers {
     /// The same with a handler of one more endpoint.
@@ -49,8 +69,20 @@ impl Handlers {
             Method::POST => web::post(),
             Method::PUT => web::put(),
         };
-        self.0.entry(operation.pattern).or_default().push((operation, route.to(handler)));
+        self.0.entry(Place::of(&operation)).or_default().push((operation, route.to(handler)));
         self
+    }
+
+    /// By address. One address may have methods for several callers: it is where the first of them is.
+    fn by_pattern(self) -> Vec<(&'static str, Vec<(Operation, Route)>)> {
+        let mut addresses: Vec<(&'static str, Vec<(Operation, Route)>)> = Vec::new();
+        for (Place { pattern, .. }, handlers) in self.0 {
+            match addresses.iter_mut().find(|(of, _)| *of == pattern) {
+                Some((_, known)) => known.extend(handlers),
+                None => addresses.push((pattern, handlers)),
+            }
+        }
+        addresses
     }
 }
 
@@ -63,7 +95,7 @@ fn json(limit: usize) -> JsonConfig {
 
 /// The routes of all endpoints.
 pub(super) fn routes(service: &mut ServiceConfig) {
-    for (pattern, handlers) in handlers().0 {
+    for (pattern, handlers) in handlers().by_pattern() {
         let limit =
             handlers.iter().map(|(operation, _)| operation.max_body).max().unwrap_or_default();
         let is_open = handlers.iter().all(|(operation, _)| operation.callers == Callers::Anyone);
@@ -167,5 +199,21 @@ mod tests {
         let all: BTreeSet<&str> = endpoints::all().map(|operation| operation.name).collect();
         assert_eq!(handled.len(), endpoints::all().count());
         assert_eq!(BTreeSet::from_iter(handled), all);
+    }
+
+    /// The router takes the first address that fits.
+    #[test]
+    fn no_address_is_of_the_form_of_an_earlier_one() {
+        let fits = |pattern: &str, path: &str| {
+            let (of, parts) = (pattern.split('/'), path.split('/'));
+            of.clone().count() == parts.clone().count()
+                && of.zip(parts).all(|(of, part)| of.starts_with('{') || of == part)
+        };
+        let addresses = handlers().by_pattern();
+        for (n, (path, _)) in addresses.iter().enumerate() {
+            let earlier = addresses.iter().take(n).map(|(pattern, _)| pattern);
+            let taken: Vec<_> = earlier.filter(|pattern| fits(pattern, path)).collect();
+            assert!(taken.is_empty(), "{path} is never asked, for {taken:?}");
+        }
     }
 }
