@@ -50,6 +50,8 @@ const RESIDENT_MB: f64 = 350.0;
 const TRANSFERS: f64 = 1.05;
 const SEARCH_SECONDS: f64 = 16.0;
 const SHORT_SECONDS: f64 = 3.0;
+/// Milliseconds of processor time for each hop and each evaluation, of server and clients together.
+const UNIT_MILLIS: f64 = 1.5;
 
 /// Bytes a second of a slow line.
 const LINE: f64 = 20e6;
@@ -116,6 +118,10 @@ fn search(epochs: u32, target: f64, costs: bool) {
     figure("checkpoint uploads over hops; beside the target", uploads, "1", TRANSFERS);
     figure("downloads over hops and evaluations; beside the target", downloads, "1", TRANSFERS);
     figure("resident memory per slot; beside the target", site.resident_mb(), "MB", RESIDENT_MB);
+    let (server, clients) = site.millis_per_unit();
+    let beside = "for a hop or an evaluation; beside the target for both";
+    figure(&format!("processor time of the server {beside}"), server, "ms", UNIT_MILLIS);
+    figure(&format!("processor time of the clients {beside}"), clients, "ms", UNIT_MILLIS);
 }
 
 /// Two clients with a slot each, and units of about a second.

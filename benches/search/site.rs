@@ -219,6 +219,16 @@ impl Site {
         peaks.fold(0.0, f64::max)
     }
 
+    /// Milliseconds of processor time for each hop and each evaluation so far: of the server, and of the clients without their
+    /// trainers.
+    pub(crate) fn millis_per_unit(&self) -> (f64, f64) {
+        let job = self.read(&["status", "1"])["summary"].take();
+        let count = |name: &str| job[name].as_f64().unwrap();
+        let units = count("hops") + count("evaluations");
+        let per_unit = |seconds: f64| 1000.0 * seconds / units;
+        (per_unit(seconds(self.server.0.id())), per_unit(self.client_seconds()))
+    }
+
     /// Processor time of each part so far, for people.
     pub(crate) fn cost(&self) -> String {
         let clients = self.clients.borrow();
