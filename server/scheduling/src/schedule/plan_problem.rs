@@ -5,7 +5,11 @@ use super::{
     plan_machines::{PlanProblems, Slot},
     plan_request::{NO_CONTENTION, PlanRequest},
 };
-use crate::{cost::Cost, hosts::DeviceKey, index::RemainingWorkIndex};
+use crate::{
+    cost::{Cost, WorkloadId},
+    hosts::DeviceKey,
+    index::RemainingWorkIndex,
+};
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, JobId, ShardId, TrialId},
@@ -22,6 +26,9 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 /// Hops of one plan. Of longer jobs the next epochs are planned.
 const MAX_HOPS: u64 = 50_000;
+/// Trials times slots of one plan, which has as many paces. In larger fleets the policy is as good, and a plan would come too
+/// late.
+const MAX_PACES: u64 = 1 << 23;
 /// Rows by which the times of devices are compared.
 const SAMPLE_ROWS: u64 = 1_000_000;
 /// The most that planned hops of jobs of higher priority slow a device down, as a factor.
@@ -42,7 +49,8 @@ impl PlanProblems<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.
     ///
     /// `None` where there is nothing to plan: any device may train any shard, transfers are negligible, and there are
-    /// more slots than trials of one class; or trials come one after the other, in depth; or they stay on hosts.
+    /// more slots than trials of one class; or trials come one after the other, in depth; or they stay on hosts. Nor for a fleet
+    /// that is too large.
     pub fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
         let placement = &job.spec.placement;
         if placement.residency.keeps_trials()
@@ -51,6 +59,10 @@ impl PlanProblems<'_> {
             return None;
         }
         let (slots, machines, classes) = self.plan_machines(job);
+        let trials = to_u64(self.planned_trials(job).count());
+        if trials.saturating_mul(to_u64(slots.len())) > MAX_PACES {
+            return None;
+        }
         let is_choice = placement.reproducible && classes.len() > 1;
         if placement.replicas == Replicas::Demand
             && !is_choice
@@ -184,6 +196,7 @@ impl PlanProblems<'_> {
         let per_epoch = to_u64(running.len() * rows.len()).max(1);
         let most_after = u32::saturating_from(MAX_HOPS / per_epoch);
         let links = self.cost.slowest_links();
+        let mut known: BTreeMap<Option<WorkloadId>, PlanTrial> = BTreeMap::new();
         let (mut trials, mut of) = (Vec::new(), Vec::new());
         for trial in running {
             let chain = self.occupancy.expected_chain(trial);
@@ -203,7 +216,11 @@ impl PlanProblems<'_> {
             };
             let epochs_after = after.min(most_after);
             let class = class_of(trial).flatten().map(u32::saturating_from);
-            let mut times = self.plan_times(job.id, trial.id, slots, rows);
+            // Trials of one workload take the same times, and there may be many of them.
+            let times = known
+                .entry(self.cost.estimates.workload_of(job.id, trial.id))
+                .or_insert_with(|| self.plan_times(job.id, trial.id, slots, rows));
+            let mut times = times.clone();
             if class.is_none() {
                 for (pace, _) in times.pace.iter_mut().zip(&unproved).filter(|(_, is)| **is) {
                     *pace = pace.saturating_mul(UNPROVED_SLOWDOWN);
