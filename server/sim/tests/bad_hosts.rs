@@ -55,6 +55,16 @@ fn nor_does_one_where_nothing_is_known_of_speeds() {
     are_harmless("nothing", 16, 1.1);
 }
 
+/// As there are more slots than trials then, any host could train any trial at once.
+#[test]
+fn at_the_end_of_a_search_the_longest_trials_keep_the_fastest_hosts() {
+    let text = "[[hosts]]\ncount = 12\ntflops = [12.1, 5.6, 11.3, 18.7]\nefficiency = 0.3\n\
+                [job]\ncosts = \"convnet_costs.csv\"\nrows = 50_000\nepochs = 3\ntrials = 18\n";
+    let planned = mean_makespan(text, Policy::default());
+    let greedy = mean_makespan(text, Policy::Ltrp);
+    assert!(planned < 0.98 * greedy, "{planned} s, without plans {greedy} s");
+}
+
 #[test]
 fn plans_of_replicas_are_given_up_where_losses_overtake_each() {
     let host = "download = 100\nnoise = 0.1\npreempted = { share = 0.15, back = \"5min\" }\n";

@@ -11,7 +11,7 @@ use sojourn_sim::chaos::{Liar, Outcome, Scenario, VerifiedFleet, World};
 /// Worlds of each kind.
 const SEEDS: u64 = 15;
 /// The same of liars whose lies few worlds take in.
-const SEEDS_OF_SELDOM: u64 = 60;
+const SEEDS_OF_SELDOM: u64 = 120;
 
 fn seeds() -> u64 {
     let asked = std::env::var("SOJOURN_SIM_SEEDS").ok();

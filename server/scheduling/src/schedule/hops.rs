@@ -54,6 +54,8 @@ struct JobCandidates<'a> {
     lighter: Vec<HostId>,
     /// A plan says who trains which trial.
     planned: bool,
+    /// A plan says which hop is trained where, one by one.
+    ordered: bool,
     /// A trial may begin another epoch.
     may_begin: bool,
     /// A trial may begin here, in the class that the device trains new trials in.
@@ -101,6 +103,25 @@ impl JobCandidates<'_> {
             && self.lighter.iter().any(|host| self.homes.may_stay(self.job, trial, *host))
     }
 
+    /// Microseconds for which a trial is left to the host on which the plan has its next hop.
+    fn left_to_plan(&self, trial: &Trial) -> Option<u64> {
+        let (scheduler, job, at) = (&self.scheduler, self.job, self.at);
+        let takes = |shard| {
+            let class = scheduler.state.required_class(job, trial);
+            let class = class.unwrap_or_else(|| scheduler.cost.class_for(job, &at.slots.classes));
+            let rows = job.rows_of_hop(shard);
+            scheduler.cost.estimates.micros(at.key(class), job.id, trial.id, rows)
+        };
+        let left = self.ordered.then(|| scheduler.left_to_plan(job, trial, at.host, takes));
+        left.flatten()
+    }
+
+    /// Microseconds for which the first trials are left to hosts on which the plan has their next hops; `None` where none is.
+    fn leaves_to_plan(&self) -> Option<u64> {
+        let open = self.remaining.open().take(MAX_LEFT_TRIALS).filter(|_| self.ordered);
+        open.filter_map(|(trial, ..)| self.left_to_plan(self.job.trial(trial)?)).min()
+    }
+
     /// Is any trial left to hosts that are loaded less?
     fn leaves_any(&self) -> bool {
         let is_left = |(trial, _, since)| {
@@ -133,7 +154,8 @@ impl PolicyView for JobCandidates<'_> {
                 && (self.may_begin || !known.open_chain().is_between_epochs())
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.eligible.may_train(self.job, known, self.at)
-                && self.scheduler.eligible.is_capable(self.at.slots, known);
+                && self.scheduler.eligible.is_capable(self.at.slots, known)
+                && self.left_to_plan(known).is_none();
             fits.then(|| {
                 let transfer_time = match self.planned {
                     true => self.scheduler.cost.round_trip_time(known, self.at.host),
@@ -219,6 +241,7 @@ impl<'a> Scheduler<'a> {
             depth,
             homes,
             planned: self.planner.pins_trials(job.id),
+            ordered: self.planner.orders_hops(job.id) && !has_turns,
             may_begin: self.occupancy.may_begin_epoch(job),
             may_begin_trial: self.eligible.may_begin_in(
                 job,
@@ -257,6 +280,11 @@ impl<'a> Scheduler<'a> {
                 }
                 Decision::Nothing => {}
             }
+        }
+        if matches!(pick, HopPick::Nothing)
+            && let Some(left) = candidates.leaves_to_plan()
+        {
+            return HopPick::Defer(left);
         }
         if matches!(pick, HopPick::Nothing) && candidates.leaves_any() {
             // It takes it itself where they don't.

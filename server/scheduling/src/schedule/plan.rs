@@ -98,7 +98,7 @@ impl PlannedHop {
     }
 
     /// Until then others wait for it, in microseconds of the server's clock.
-    fn patience_until(&self) -> u64 {
+    pub(super) fn patience_until(&self) -> u64 {
         let patience = self.end.saturating_sub(self.start) / LATE_PART + MIN_LATE;
         self.start.saturating_add(patience)
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     cost::{Cost, WorkloadId},
-    hosts::DeviceKey,
+    hosts::{DeviceKey, reliable_speed},
     index::RemainingWorkIndex,
 };
 use sojourn_protocol::{
@@ -29,6 +29,8 @@ const MAX_HOPS: u64 = 50_000;
 /// Trials times slots of one plan, which has as many paces. In larger fleets the policy is as good, and a plan would come too
 /// late.
 const MAX_PACES: u64 = 1 << 23;
+/// Thousandths of the speed of the slowest slot, up to which slots are alike.
+const MAX_ALIKE: u64 = 1250;
 /// Rows by which the times of devices are compared.
 const SAMPLE_ROWS: u64 = 1_000_000;
 /// The most that planned hops of jobs of higher priority slow a device down, as a factor.
@@ -49,7 +51,7 @@ impl PlanProblems<'_> {
     /// A job's remaining work on the hosts in contact, as a planner sees it.
     ///
     /// `None` where there is nothing to plan: any device may train any shard, transfers are negligible, and there are
-    /// more slots than trials of one class; or trials come one after the other, in depth; or they stay on hosts. Nor for a fleet
+    /// more slots, all alike, than trials of one class; or trials come one after the other, in depth; or they stay on hosts. Nor for a fleet
     /// that is too large.
     pub fn plan_problem(&self, job: &Job) -> Option<(Problem, PlanRequest)> {
         let placement = &job.spec.placement;
@@ -66,7 +68,7 @@ impl PlanProblems<'_> {
         let is_choice = placement.reproducible && classes.len() > 1;
         if placement.replicas == Replicas::Demand
             && !is_choice
-            && self.has_slot_for_each(job, slots.len())
+            && self.has_slot_for_each(job, &slots)
         {
             return None;
         }
@@ -160,12 +162,25 @@ impl PlanProblems<'_> {
         contention
     }
 
-    /// Are there more of these slots than running trials, and are all transfers negligible?
-    fn has_slot_for_each(&self, job: &Job, slots: usize) -> bool {
+    /// Are there more of these slots than running trials, are the slots alike, and are all transfers negligible? Of slots that aren't, the
+    /// longest trials need the fastest.
+    fn has_slot_for_each(&self, job: &Job, slots: &[Slot]) -> bool {
         let mut running = self.planned_trials(job);
         let links = self.cost.slowest_links();
-        slots > running.clone().count()
+        slots.len() > running.clone().count()
+            && self.are_alike(slots)
             && running.all(|trial| Cost::transfer_time_over(trial, links).is_negligible())
+    }
+
+    fn are_alike(&self, slots: &[Slot]) -> bool {
+        let speeds = slots.iter().map(|((host, device), (flops, speed))| {
+            let key = DeviceKey { host: *host, device, flops: *flops, speed: *speed };
+            reliable_speed(self.cost.estimates.pace(key), self.cost.reliability(*host))
+        });
+        let (slowest, fastest) = speeds.fold((u64::MAX, 0), |(slowest, fastest), speed| {
+            (speed.min(slowest), speed.max(fastest))
+        });
+        fastest <= scaled(slowest, MAX_ALIKE, 1000)
     }
 
     /// The trials that have hops in a row to plan, by id. Of a search with a rule of early stopping that may be few of very many.

@@ -182,6 +182,11 @@ impl Planner {
         self.plan(job).is_some_and(JobPlan::pins_trials)
     }
 
+    /// Does a plan say where each hop of a job is trained, one after the other?
+    pub fn orders_hops(&self, job: JobId) -> bool {
+        self.plan(job).is_some_and(|plan| plan.is_followed() && !plan.pins_trials())
+    }
+
     /// Jobs that share the fleet.
     pub fn active_jobs(&self) -> &[JobId] {
         &self.active_jobs.0
