@@ -2,7 +2,7 @@
 
 use super::{
     Fact, Facts, Keeper, Limits, Machine, PaceDecision, ZoneName, decide, enforcement::SlotCaps,
-    machine::count_cores, nice::Levels, unknown_facts,
+    nice::Levels, unknown_facts,
 };
 use crate::{context::Context, message::Message};
 use sojourn_client_core::{Event, OwnerEvent};
@@ -35,7 +35,6 @@ pub(crate) async fn enforce<R>(context: &Context<R>) -> Infallible {
         owner.set_local(facts.local);
         owner.unknowns().set(LOOKED_AT, &unknown_facts(&given, &facts));
         let limits = owner.limits();
-        count_cores();
         context.server.bandwidth.set(owner.rates());
         context.storage.cache.set_limit(owner.cache_bytes());
         if enforcement.hold(&limits) == SlotCaps::Lifted {

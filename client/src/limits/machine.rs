@@ -1,6 +1,7 @@
 //! The facts, from Linux. A fact that can't be read is unknown.
 
 use super::{Facts, Limits, Program, Programs, ZoneName, zone};
+use parking_lot::Mutex;
 use sojourn_files::if_exists;
 use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{
@@ -8,13 +9,12 @@ use std::{
     num::NonZero,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant, SystemTime},
 };
 
-/// The cores that were counted last; 0 before.
-static CORES: AtomicU32 = AtomicU32::new(0);
+/// How long a number of cores is remembered.
+const COUNT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The machine that this program runs on.
 #[derive(Debug)]
@@ -40,20 +40,20 @@ struct Signs {
     interrupts: Option<u64>,
 }
 
-/// The cores that this process may use, as they were counted last.
+/// The cores that this process may use. They change with its control group; counting them reads several files, so they are remembered
+/// for a while.
 pub(crate) fn cores() -> u32 {
-    match CORES.load(Ordering::Relaxed) {
-        0 => count_cores(),
-        known => known,
+    static KNOWN: Mutex<Option<(Instant, u32)>> = Mutex::new(None);
+    let (now, mut known) = (Instant::now(), KNOWN.lock());
+    match *known {
+        Some((at, cores)) if now.duration_since(at) < COUNT_INTERVAL => cores,
+        _ => {
+            let cores = thread::available_parallelism().map_or(1, NonZero::get);
+            let cores = u32::saturating_from(cores);
+            *known = Some((now, cores));
+            cores
+        }
     }
-}
-
-/// Counts the cores that this process may use: they change with its control group. Reads several files.
-pub(super) fn count_cores() -> u32 {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let cores = u32::saturating_from(cores);
-    CORES.store(cores, Ordering::Relaxed);
-    cores
 }
 
 impl Machine {

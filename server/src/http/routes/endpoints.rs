@@ -36,9 +36,9 @@ struct Handlers(BTreeMap<Place, Vec<(Operation, Route)>>);
 /// An address comes before those of whose form it is, and those that are compared most come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// Those without come first. They cost one comparison of words.
+    /// Addresses without come first. They cost one comparison of words.
     has_parameters: bool,
-    /// What hosts ask comes first: most requests are theirs.
+    /// Addresses that hosts ask come first: most requests are theirs.
     is_for_others: bool,
     pattern: &'static str,
 }

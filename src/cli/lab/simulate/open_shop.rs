@@ -102,7 +102,7 @@ impl Operations {
     }
 }
 
-/// So much of this thread's processor time, counted in iterations: on a busy machine the plan is the same.
+/// So much of this thread's processor time, counted in iterations: a busy machine makes no worse plan.
 struct ProcessorTime {
     begun: Duration,
     length: Duration,
