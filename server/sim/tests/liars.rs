@@ -11,7 +11,9 @@ use sojourn_sim::chaos::{Liar, Outcome, Scenario, VerifiedFleet, World};
 /// Worlds of each kind.
 const SEEDS: u64 = 15;
 /// The same of liars whose lies few worlds take in.
-const SEEDS_OF_SELDOM: u64 = 120;
+const SEEDS_OF_SELDOM: u64 = 60;
+/// The same of liars whose lies are so seldom taken in that few are taken back.
+const SEEDS_OF_TAKEN_BACK: u64 = 120;
 
 fn seeds() -> u64 {
     let asked = std::env::var("SOJOURN_SIM_SEEDS").ok();
@@ -120,11 +122,11 @@ fn two_owners_in_league_seldom_get_a_lie_in_beside_hosts_of_the_operator() {
 /// A lie that isn't in the sample passes. The next ones are found, and those that passed are taken back while the job runs.
 #[test]
 fn a_host_that_lies_once_its_owner_is_trusted_is_found() {
-    let seeds = seeds().max(SEEDS_OF_SELDOM);
+    let seeds = seeds().max(SEEDS_OF_TAKEN_BACK);
     let all = worlds("OnceTrusted", seeds, |seed| Scenario::with_liar(seed, Liar::OnceTrusted));
     assert!(all.refuted > 0 && all.rolled_back > 0, "{all:?}");
     assert_eq!(all.unverified, 0, "{all:?}");
-    assert!(all.false_best * 100 <= seeds, "{all:?}");
+    assert!(all.false_best * 200 <= seeds, "{all:?}");
 }
 
 /// The bounds that the page promises: of a fleet of one stranger in four, for a stranger's first job and once it is trusted.

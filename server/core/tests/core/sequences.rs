@@ -162,6 +162,8 @@ struct Run {
     taken: Vec<(AssimilationUnit, Command)>,
     /// Leases whose results have become versions.
     assimilated: BTreeSet<LeaseId>,
+    /// Leases that a host has said to be running.
+    begun: BTreeSet<LeaseId>,
     /// By job, the work of copies of hops whose hosts hadn't begun and were still fetching: it is bounded by nothing.
     copied_while_fetched: BTreeMap<JobId, u64>,
     plans: Vec<Command>,
@@ -206,6 +208,7 @@ impl Run {
             leases: Vec::new(),
             taken: Vec::new(),
             assimilated: BTreeSet::new(),
+            begun: BTreeSet::new(),
             copied_while_fetched: BTreeMap::new(),
             plans: Vec::new(),
             journal: Vec::new(),
@@ -262,7 +265,8 @@ impl Run {
     fn granted(&mut self, lease: LeaseId, why: &str) {
         let state = self.bench.core.state();
         let Some(lease) = state.leases.get(&lease) else { return };
-        let is_unbounded = lease.speculative_for.is_some() && why.contains("is still fetching");
+        let is_unbegun = lease.speculative_for.is_some_and(|of| !self.begun.contains(&of));
+        let is_unbounded = is_unbegun && why.contains("is still fetching");
         if is_unbounded && let Some(job) = state.jobs.get(&lease.unit.job()) {
             *self.copied_while_fetched.entry(job.id).or_default() += job.work_of(lease);
         }
@@ -327,6 +331,7 @@ impl Run {
             Step::Heartbeat { host: n, holds, done } => {
                 let mut holding = self.holding(holds, HeldState::Running { done, of: 3 });
                 for held in &mut holding {
+                    self.begun.insert(held.lease);
                     held.usage = Some(running_units::usage(1.0));
                 }
                 self.apply(Command::Heartbeat {

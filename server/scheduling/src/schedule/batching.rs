@@ -6,7 +6,7 @@ use sojourn_protocol::{ids::ShardId, quantity::to_usize};
 use sojourn_state::{Job, Trial};
 use sojourn_workgen::{Chain, DataLocality};
 
-/// Hops of one lease, where their number follows from the size of the checkpoint.
+/// Hops of one lease, where their number follows from how long they and the checkpoint's transfers take.
 const MAX_HOPS: u32 = 1024;
 
 /// How far one lease of a trial goes on a device.

@@ -23,7 +23,7 @@ use sojourn_protocol::{
 };
 use sojourn_state::{Job, Trial, UnitKey};
 use sojourn_workgen::{Candidate, Choice, Decision, EarlierFinish, Forecast, PolicyView, Shards};
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{cell::Cell, cmp::Reverse, collections::BTreeSet};
 
 /// Trials that are looked at for ones that are left to other hosts.
 const MAX_LEFT_TRIALS: usize = 64;
@@ -56,6 +56,8 @@ struct JobCandidates<'a> {
     planned: bool,
     /// A plan says which hop is trained where, one by one.
     ordered: bool,
+    /// Microseconds for which a trial is left to the plan, of those that were looked at.
+    left: Cell<Option<u64>>,
     /// A trial may begin another epoch.
     may_begin: bool,
     /// A trial may begin here, in the class that the device trains new trials in.
@@ -103,23 +105,22 @@ impl JobCandidates<'_> {
             && self.lighter.iter().any(|host| self.homes.may_stay(self.job, trial, *host))
     }
 
-    /// Microseconds for which a trial is left to the host on which the plan has its next hop.
-    fn left_to_plan(&self, trial: &Trial) -> Option<u64> {
+    /// Is a trial, which has waited so long, left to the host on which the plan has its next hop? For how long is noted.
+    fn is_left_to_plan(&self, trial: &Trial, waited: Millis) -> bool {
         let (scheduler, job, at) = (&self.scheduler, self.job, self.at);
+        if !self.ordered {
+            return false;
+        }
         let takes = |shard| {
             let class = scheduler.state.required_class(job, trial);
             let class = class.unwrap_or_else(|| scheduler.cost.class_for(job, &at.slots.classes));
             let rows = job.rows_of_hop(shard);
             scheduler.cost.estimates.micros(at.key(class), job.id, trial.id, rows)
         };
-        let left = self.ordered.then(|| scheduler.left_to_plan(job, trial, at.host, takes));
-        left.flatten()
-    }
-
-    /// Microseconds for which the first trials are left to hosts on which the plan has their next hops; `None` where none is.
-    fn leaves_to_plan(&self) -> Option<u64> {
-        let open = self.remaining.open().take(MAX_LEFT_TRIALS).filter(|_| self.ordered);
-        open.filter_map(|(trial, ..)| self.left_to_plan(self.job.trial(trial)?)).min()
+        let left = scheduler.left_to_plan(job, trial, at.host, takes, waited);
+        let Some(left) = left else { return false };
+        self.left.set(Some(self.left.get().map_or(left, |before| before.min(left))));
+        true
     }
 
     /// Is any trial left to hosts that are loaded less?
@@ -155,7 +156,7 @@ impl PolicyView for JobCandidates<'_> {
                 && !self.scheduler.is_left_to_other_class(self.job, known, self.at)
                 && self.scheduler.eligible.may_train(self.job, known, self.at)
                 && self.scheduler.eligible.is_capable(self.at.slots, known)
-                && self.left_to_plan(known).is_none();
+                && !self.is_left_to_plan(known, waited);
             fits.then(|| {
                 let transfer_time = match self.planned {
                     true => self.scheduler.cost.round_trip_time(known, self.at.host),
@@ -242,6 +243,7 @@ impl<'a> Scheduler<'a> {
             homes,
             planned: self.planner.pins_trials(job.id),
             ordered: self.planner.orders_hops(job.id) && !has_turns,
+            left: Cell::new(None),
             may_begin: self.occupancy.may_begin_epoch(job),
             may_begin_trial: self.eligible.may_begin_in(
                 job,
@@ -281,10 +283,11 @@ impl<'a> Scheduler<'a> {
                 Decision::Nothing => {}
             }
         }
-        if matches!(pick, HopPick::Nothing)
-            && let Some(left) = candidates.leaves_to_plan()
-        {
-            return HopPick::Defer(left);
+        if let Some(left) = candidates.left.get() {
+            pick = match pick {
+                HopPick::Defer(micros) => HopPick::Defer(micros.min(left)),
+                _ => HopPick::Defer(left),
+            };
         }
         if matches!(pick, HopPick::Nothing) && candidates.leaves_any() {
             // It takes it itself where they don't.

@@ -149,21 +149,29 @@ impl Scheduler<'_> {
         self.next_planned(job, trial).is_some_and(|hop| self.could_follow(job, trial, hop))
     }
 
-    /// Microseconds for which a trial is left to the host that its plan names next, where that is another one: it should have ended the
-    /// hop before a device that takes so many microseconds would, and isn't late.
+    /// Microseconds for which a trial, which has waited so long, is left to the host that its plan names next, where that is another one:
+    /// it is in contact, isn't late, and should have ended the hop before a device that `takes` so many microseconds for it. Nobody is
+    /// waited for longer than the hop would take here.
     pub(super) fn left_to_plan(
         &self,
         job: &Job,
         trial: &Trial,
         host: HostId,
         takes: impl FnOnce(ShardId) -> u64,
+        waited: Millis,
     ) -> Option<u64> {
         let hop = self.next_planned(job, trial).filter(|hop| hop.host != host)?;
         let now = self.now.0.saturating_mul(1000);
-        let left = hop.patience_until().checked_sub(now).filter(|left| *left > 0)?;
+        let left = hop.patience_until().checked_sub(now)?;
+        let takes = takes(hop.shard);
+        let left = left.min(takes.saturating_sub(waited.0.saturating_mul(1000)));
         let ends = hop.start.max(now).saturating_add(hop.end.saturating_sub(hop.start));
-        let is_sooner = ends <= now.saturating_add(takes(hop.shard));
-        (is_sooner && self.could_follow(job, trial, hop)).then_some(left)
+        let is_left = left > 0
+            && ends <= now.saturating_add(takes)
+            && self.eligible.is_live(hop.host)
+            && self.state.admits_host(job, hop.host)
+            && self.could_follow(job, trial, hop);
+        is_left.then_some(left)
     }
 
     /// Could the host of a planned hop train it?

@@ -60,11 +60,11 @@ impl PlanProblems<'_> {
         {
             return None;
         }
-        let (slots, machines, classes) = self.plan_machines(job);
         let trials = to_u64(self.planned_trials(job).count());
-        if trials.saturating_mul(to_u64(slots.len())) > MAX_PACES {
+        if trials.saturating_mul(self.hosts.fleet().slots()) > MAX_PACES {
             return None;
         }
+        let (slots, machines, classes) = self.plan_machines(job);
         let is_choice = placement.reproducible && classes.len() > 1;
         if placement.replicas == Replicas::Demand
             && !is_choice
