@@ -60,7 +60,7 @@ pub struct Speculation {
     /// Microseconds until that one should end.
     pub ends: u64,
     pub straggler: Straggler,
-    /// Its host is still fetching: as long as it hasn't begun, nothing is done twice.
+    /// The host is still fetching: as long as it has not begun, nothing is done twice.
     pub is_fetching: bool,
 }
 

@@ -49,7 +49,7 @@ struct RunningHop {
     /// Microseconds by which it is late, and by which it may take longer before it is.
     late: u64,
     spread: u64,
-    /// Its host hasn't begun it, and still fetches its bytes.
+    /// The hop's host hasn't begun, and still fetches the bytes.
     is_fetching: bool,
     /// Since when its host hasn't been heard of, where that is too long; then it is lost at this time.
     silent: Option<(UnixMillis, UnixMillis)>,
