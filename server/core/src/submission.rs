@@ -284,7 +284,7 @@ mod tests {
         let message = "trial 0: `local_epochs = 1000` over a shard of 5000000 rows in batches of 1 makes more batches than a hop can count: make more shards, larger batches or fewer passes";
         assert_eq!(check("1"), Err(message.to_owned()));
         let of_choice = check("{ choice = [2, 1] }").unwrap_err();
-        assert!(of_choice.starts_with("trial 1: `local_epochs = 1000`"), "{of_choice}");
+        assert!(of_choice.starts_with("trial 2: `local_epochs = 1000`"), "{of_choice}");
     }
 
     /// So the core's step makes no trial, however many there are.
