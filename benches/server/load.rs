@@ -183,7 +183,9 @@ impl Host {
     fn finish(&mut self, lease: &Lease) {
         let (mut outcome, _) = past::outcome(lease);
         if let (Unit::Train(hop), Outcome::Trained(trained)) = (&lease.unit, &mut outcome) {
-            let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: trained.end };
+            // A lease of several hops ends with the last one's seed.
+            let seed = hop.segments().last().unwrap().seed;
+            let lineage = Lineage { hop_seed: seed, trial: hop.trial, position: trained.end };
             let bytes = initial_checkpoint(&hop.context, lease.id.0, lineage).unwrap();
             let length = u64::try_from(bytes.len()).unwrap();
             trained.checkpoint = BlobRef { sha256: Digest::of(&bytes), bytes: length };

@@ -319,8 +319,8 @@ pub(crate) fn hop(lease: &Lease) -> &Hop {
 /// The checkpoint that a trainer might have made of a lease's unit, and its report.
 pub(crate) fn trained(lease: &Lease, seed: u64) -> (Vec<u8>, Report) {
     let hop = hop(lease);
-    let end = hop.position_after(hop.to_train());
-    let lineage = Lineage { hop_seed: hop.seed, trial: hop.trial, position: end };
+    let last = hop.segments().last().unwrap();
+    let lineage = Lineage { hop_seed: last.seed, trial: hop.trial, position: last.end };
     let bytes = initial_checkpoint(&hop.context, seed, lineage).unwrap();
     let report = report_of(lease, &bytes);
     (bytes, report)
