@@ -1,7 +1,7 @@
 //! How many hops of a trial go to a host under one lease, and over which shards.
 
 use super::{device_shards::DeviceShards, locality::Locality, scheduler::Scheduler};
-use crate::hosts::DeviceRef;
+use crate::hosts::{DeviceKey, DeviceRef};
 use sojourn_protocol::{ids::ShardId, quantity::to_usize};
 use sojourn_state::{Job, Trial};
 use sojourn_workgen::{Chain, DataLocality};
@@ -42,17 +42,33 @@ impl Scheduler<'_> {
         first: ShardId,
         at: DeviceRef<'a>,
     ) -> LeaseExtent<'a> {
-        let required = self.state.required_class(job, trial);
-        let name = at.key(required.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)));
-        let estimates = self.cost.estimates;
-        let hop = estimates.micros(name, job.id, trial.id, job.rows_of_hop(first));
+        let (key, estimates) = (self.key_for(job, trial, at), self.cost.estimates);
+        let hop = self.hop_time(job, trial, first, at);
         let workload = estimates.workload_of(job.id, trial.id);
-        let is_measured = workload.is_some_and(|of| estimates.measured_nanos(name, of).is_some());
+        let is_measured = workload.is_some_and(|of| estimates.measured_nanos(key, of).is_some());
         let transfer = self.cost.transfer_time(trial, at.host);
         let most = || transfer.hops(hop, is_measured, MAX_HOPS);
         let hops = self.config.most_hops.unwrap_or_else(most);
         let saves = transfer.both_ways().saturating_add(hop);
         LeaseExtent { local: &self.local, job, at, hops, saves }
+    }
+
+    /// Microseconds of a whole hop on a device.
+    pub(super) fn hop_time(
+        &self,
+        job: &Job,
+        trial: &Trial,
+        shard: ShardId,
+        at: DeviceRef<'_>,
+    ) -> u64 {
+        let key = self.key_for(job, trial, at);
+        self.cost.estimates.micros(key, job.id, trial.id, job.rows_of_hop(shard))
+    }
+
+    /// A device, in the class in which it would train a trial.
+    fn key_for<'a>(&self, job: &Job, trial: &Trial, at: DeviceRef<'a>) -> DeviceKey<'a> {
+        let required = self.state.required_class(job, trial);
+        at.key(required.unwrap_or_else(|| self.cost.class_for(job, &at.slots.classes)))
     }
 }
 

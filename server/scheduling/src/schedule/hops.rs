@@ -107,18 +107,8 @@ impl JobCandidates<'_> {
 
     /// Is a trial, which has waited so long, left to the host on which the plan has its next hop? For how long is noted.
     fn is_left_to_plan(&self, trial: &Trial, waited: Millis) -> bool {
-        let (scheduler, job, at) = (&self.scheduler, self.job, self.at);
-        if !self.ordered {
-            return false;
-        }
-        let takes = |shard| {
-            let class = scheduler.state.required_class(job, trial);
-            let class = class.unwrap_or_else(|| scheduler.cost.class_for(job, &at.slots.classes));
-            let rows = job.rows_of_hop(shard);
-            scheduler.cost.estimates.micros(at.key(class), job.id, trial.id, rows)
-        };
-        let left = scheduler.left_to_plan(job, trial, at.host, takes, waited);
-        let Some(left) = left else { return false };
+        let left = || self.scheduler.left_to_plan(self.job, trial, self.at, waited);
+        let Some(left) = self.ordered.then(left).flatten() else { return false };
         self.left.set(Some(self.left.get().map_or(left, |before| before.min(left))));
         true
     }

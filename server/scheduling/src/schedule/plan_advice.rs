@@ -150,20 +150,19 @@ impl Scheduler<'_> {
     }
 
     /// Microseconds for which a trial, which has waited so long, is left to the host that its plan names next, where that is another one:
-    /// it is in contact, isn't late, and should have ended the hop before a device that `takes` so many microseconds for it. Nobody is
-    /// waited for longer than the hop would take here.
+    /// it is in contact, isn't late, and should have ended the hop before this device would. Nobody is waited for longer than the hop would
+    /// take here.
     pub(super) fn left_to_plan(
         &self,
         job: &Job,
         trial: &Trial,
-        host: HostId,
-        takes: impl FnOnce(ShardId) -> u64,
+        at: DeviceRef<'_>,
         waited: Millis,
     ) -> Option<u64> {
-        let hop = self.next_planned(job, trial).filter(|hop| hop.host != host)?;
+        let hop = self.next_planned(job, trial).filter(|hop| hop.host != at.host)?;
         let now = self.now.0.saturating_mul(1000);
         let left = hop.patience_until().checked_sub(now)?;
-        let takes = takes(hop.shard);
+        let takes = self.hop_time(job, trial, hop.shard, at);
         let left = left.min(takes.saturating_sub(waited.0.saturating_mul(1000)));
         let ends = hop.start.max(now).saturating_add(hop.end.saturating_sub(hop.start));
         let is_left = left > 0
