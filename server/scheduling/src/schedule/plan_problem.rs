@@ -61,7 +61,10 @@ impl PlanProblems<'_> {
             return None;
         }
         let trials = to_u64(self.planned_trials(job).count());
-        if trials.saturating_mul(self.hosts.fleet().slots()) > MAX_PACES {
+        // A job that limits its hosts is planned on few of a large fleet's.
+        let fleet = self.hosts.fleet().slots();
+        let slots = placement.max_hosts.map_or(fleet, |most| fleet.min(most.into()));
+        if trials.saturating_mul(slots) > MAX_PACES {
             return None;
         }
         let (slots, machines, classes) = self.plan_machines(job);
