@@ -234,6 +234,12 @@ mod tests {
         drop(scratch);
         assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
 
+        let unwritten = folder.scratch_dir(LeaseId(3), false).unwrap();
+        assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
+        unwritten.probe(10).await.unwrap();
+        drop(unwritten);
+        assert_eq!(fs::read_dir(folder.scratch()).unwrap().count(), 0);
+
         let killed = folder.scratch_dir(LeaseId(2), true).unwrap();
         fs::write(killed.output(), b"half").unwrap();
         std::mem::forget(killed);
