@@ -2,6 +2,7 @@
 
 use crate::cli::{
     cloud,
+    command_groups::in_groups,
     jobs::{
         backlog, cancel, delete, evaluate, events, extend, host_changes, hosts, job_args::JobArgs,
         list, page_link, pause, resume, rollback, search, set, status, top, traffic, trials,
@@ -11,6 +12,7 @@ use crate::cli::{
     serve::{command as serve_command, gc, migrate, prepare},
     submit::{command as submit_command, validate},
     terminal::{
+        columns,
         exit::Failure,
         log::{self, Log, LogArgs, Program},
         secrets,
@@ -19,7 +21,7 @@ use crate::cli::{
     work::assimilate,
 };
 use clap::{
-    Parser, Subcommand,
+    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
     error::{ContextKind, ContextValue},
 };
 use sojourn_daemon::{client, service};
@@ -169,7 +171,7 @@ const MAX_VALUE_CHARS: usize = 80;
 
 /// Parses the command line, sets up log and runtime, and runs the subcommand.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| with_short_value(error).exit());
+    let cli = parse().unwrap_or_else(|error| with_short_value(error).exit());
     secrets::warn_of_arguments();
     let runtime = match &cli.command {
         Command::Client(_) => client::runtime(),
@@ -182,6 +184,18 @@ pub(crate) fn main() -> ExitCode {
         result
     });
     result.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+/// The command line as clap knows it.
+#[cfg(test)]
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let mut command = in_groups(columns::fitted(Cli::command()));
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 fn start_log(command: &Command, runtime: &Handle) -> Result<Log, Failure> {
@@ -262,7 +276,6 @@ async fn run(command: Command) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {

@@ -16,6 +16,7 @@
 //! 3 the server could not be reached.
 
 mod cloud;
+mod command_groups;
 mod command_line;
 mod jobs;
 mod lab;

@@ -27,7 +27,12 @@ fn help(words: &[String]) -> Help {
         }
         let first = line.split_whitespace().next().unwrap_or_default();
         let indent = line.len() - line.trim_start().len();
-        if heading == "Commands:" && indent == 2 && first != "help" {
+        // The program's own help has its commands in groups.
+        let is_list = match words {
+            [] => !["Usage:", "Options:"].contains(&heading),
+            _ => heading == "Commands:",
+        };
+        if is_list && indent == 2 && first != "help" {
             help.commands.push(first.to_owned());
         }
         if heading == "Options:" && first.starts_with('-') && indent <= 6 {

@@ -1,10 +1,11 @@
 //! The small daemon: `client` and `service` as the command `sojourn` has them, and nothing else. For machines
 //! that only train.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sojourn_client::log::keep;
 use sojourn_daemon::{client, service};
 use sojourn_programs::{
+    columns,
     exit::Failure,
     log::{self, Program},
     secrets::warn_of_arguments,
@@ -30,7 +31,7 @@ enum Command {
 fn main() -> ExitCode {
     // Both reqwest and rustls are built without a provider of their own; a second call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let cli = Cli::parse();
+    let cli = parse().unwrap_or_else(|error| error.exit());
     warn_of_arguments();
     let result = match cli.command {
         Command::Client(args) => client::runtime().and_then(|runtime| {
@@ -47,10 +48,15 @@ fn main() -> ExitCode {
     result.map_or_else(|failure: Failure| failure.report(), |()| ExitCode::SUCCESS)
 }
 
+fn parse() -> Result<Cli, clap::Error> {
+    let mut command = columns::fitted(Cli::command());
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {

@@ -9,11 +9,13 @@
 //! | [`signals`] | the signals that ask a program to end in good order |
 //! | [`secrets`] | tokens: from a file, the environment or the command line |
 //! | [`trust`] | the authorities whose certificates are trusted |
+//! | [`columns`] | the width of the terminal, and text in lines of a width |
 //! | [`local`] | the server of this machine |
 //! | `metrics` | metrics for Prometheus and the port where they are read, with the feature `metrics` |
 //! | `screen` | the whole terminal, with the feature `screen` |
 
 pub mod call_error;
+pub mod columns;
 pub mod exit;
 pub mod local;
 pub mod log;

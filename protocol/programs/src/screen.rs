@@ -1,6 +1,8 @@
 //! The whole terminal as a screen: opened, drawn and given back; and the parts that every screen is made of.
 
-use crate::output;
+pub use crate::columns::{packed, wrapped};
+
+use crate::{columns::DEFAULT_COLUMNS, output};
 use ratatui::{
     DefaultTerminal,
     buffer::Buffer,
@@ -85,31 +87,6 @@ pub fn bar(done: u64, of: u64) -> String {
     (0..BAR).map(|cell| if cell < full { '█' } else { '░' }).collect()
 }
 
-/// Puts items side by side, as many as a line of `width` characters has room for.
-#[must_use]
-pub fn packed(items: Vec<String>, between: &str, width: u16) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for item in items {
-        match lines.last_mut() {
-            Some(line)
-                if line.chars().count() + between.len() + item.chars().count()
-                    <= usize::from(width) =>
-            {
-                line.push_str(between);
-                line.push_str(&item);
-            }
-            _ => lines.push(item),
-        }
-    }
-    lines
-}
-
-/// A text in as many lines of `width` characters as it needs. A longer word is a line of its own.
-#[must_use]
-pub fn wrapped(text: &str, width: u16) -> Vec<String> {
-    packed(text.split_whitespace().map(str::to_owned).collect(), " ", width)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,11 +96,5 @@ mod tests {
         assert_eq!(bar(0, 0), "░".repeat(10));
         assert_eq!(bar(999, 1000), format!("{}░", "█".repeat(9)));
         assert_eq!(bar(u64::MAX, 7), "█".repeat(10));
-    }
-
-    #[test]
-    fn words_are_packed_into_lines() {
-        assert_eq!(wrapped("a server  is gone", 9), ["a server", "is gone"]);
-        assert_eq!(wrapped("unreachable now", 4), ["unreachable", "now"]);
     }
 }

@@ -8,4 +8,4 @@ pub(crate) mod simple;
 
 #[cfg(feature = "screen")]
 pub(crate) use sojourn_programs::screen;
-pub(crate) use sojourn_programs::{exit, local, log, output, secrets, signals, trust};
+pub(crate) use sojourn_programs::{columns, exit, local, log, output, secrets, signals, trust};
