@@ -29,6 +29,7 @@
 //! | `watch` | `client ctl --watch` on a terminal |
 //! | `webhooks` | addresses that are told of what happens |
 //! | `traces` | one id through the logs of all programs, and OpenTelemetry |
+//! | `terminals` | commands on terminals: without a size, narrow, and with a question |
 //! | `top` | `sojourn top` without a terminal |
 //! | `hostile` | a machine that claims, floods, lies and stalls |
 //! | `quotas` | several users: whose jobs they may change, what these may take, and slot time between users |
@@ -127,6 +128,7 @@ mod strangers;
 mod submit;
 mod support;
 mod terminal;
+mod terminals;
 mod tls;
 mod tokens;
 mod top;

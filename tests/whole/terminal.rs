@@ -16,7 +16,7 @@ use std::{
     thread,
 };
 
-/// A terminal of 80 columns, with a program on it.
+/// A terminal with a program on it.
 pub(crate) struct Terminal {
     keys: File,
     program: Child,
@@ -27,7 +27,13 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn with(mut command: Command) -> Self {
+    /// A terminal of 80 columns.
+    pub(crate) fn with(command: Command) -> Self {
+        Self::sized(command, 24, 80)
+    }
+
+    /// A terminal of so many lines and columns. With 0 it doesn't say them.
+    pub(crate) fn sized(mut command: Command, lines: u16, columns: u16) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
@@ -35,7 +41,7 @@ impl Terminal {
         let no_control = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
         let mut options = File::options();
         let side = options.read(true).write(true).custom_flags(no_control).open(name).unwrap();
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: lines, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&side, size).unwrap();
         let before = tcgetattr(&side).unwrap();
         let copy = || Stdio::from(side.try_clone().unwrap());
@@ -72,6 +78,17 @@ impl Terminal {
         kill_process(Pid::from_child(&self.program), signal).unwrap();
     }
 
+    /// Waits for the end, with this code, of a program that prints lines; these lines, without styles.
+    pub(crate) fn prints(mut self, code: i32) -> Vec<String> {
+        assert_eq!(self.program.wait().unwrap().code(), Some(code), "{}", self.shown());
+        // All that was written before is read before this.
+        self.side.write_all(b"\n<end>").unwrap();
+        self.until("<end>");
+        let shown = self.shown();
+        let lines = shown.split("<end>").next().unwrap().trim_end().lines();
+        lines.map(|line| without_styles(line.trim_end_matches('\r'))).collect()
+    }
+
     /// Waits for the program's end with this code, and looks at what it has left; all that it has shown.
     pub(crate) fn ends_clean(mut self, code: i32) -> String {
         assert_eq!(self.program.wait().unwrap().code(), Some(code), "{}", self.shown());
@@ -85,4 +102,11 @@ impl Terminal {
         assert!(shown.rfind("\u{1b}[?25h") > shown.rfind("\u{1b}[?25l"), "no cursor: {shown:?}");
         shown
     }
+}
+
+/// A line without what only sets colours and weights.
+fn without_styles(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |line, part| line + part.split_once('m').map_or(part, |(_, text)| text))
 }

@@ -4,9 +4,13 @@ pub use crate::columns::{packed, wrapped};
 
 use crate::{columns::DEFAULT_COLUMNS, output};
 use ratatui::{
-    DefaultTerminal,
+    DefaultTerminal, TerminalOptions, Viewport,
     buffer::Buffer,
-    crossterm::event::{self, Event},
+    crossterm::{
+        event::{self, Event},
+        execute,
+        terminal::{self, EnterAlternateScreen},
+    },
     layout::Rect,
     style::{Style, Stylize},
     text::Span,
@@ -15,6 +19,8 @@ use ratatui::{
 use sojourn_protocol::quantity::mul_div;
 use std::io;
 
+/// The height of a terminal that doesn't say its own.
+const DEFAULT_LINES: u16 = 24;
 /// Cells of a bar.
 const BAR: u64 = 10;
 
@@ -27,7 +33,7 @@ impl Screen {
     /// # Errors
     /// Where there is none, or it can't be controlled; it is then as it was.
     pub fn open() -> io::Result<Self> {
-        ratatui::try_init().map(Self).inspect_err(|_| {
+        open().map(Self).inspect_err(|_| {
             // Undoes the part that was done.
             let _ = ratatui::try_restore();
         })
@@ -40,6 +46,19 @@ impl Screen {
     pub fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
         self.0.draw(|frame| draw(frame.area(), frame.buffer_mut())).map(drop)
     }
+}
+
+fn open() -> io::Result<DefaultTerminal> {
+    let (columns, lines) = terminal::size()?;
+    if columns > 0 && lines > 0 {
+        return ratatui::try_init();
+    }
+    // A terminal that doesn't say its size would get nothing to see.
+    let area = Rect::new(0, 0, DEFAULT_COLUMNS, DEFAULT_LINES);
+    let options = TerminalOptions { viewport: Viewport::Fixed(area) };
+    let terminal = ratatui::try_init_with_options(options)?;
+    execute!(io::stdout(), EnterAlternateScreen)?;
+    Ok(terminal)
 }
 
 impl Drop for Screen {

@@ -47,7 +47,7 @@ fn text(costs: &CostsView) -> String {
 fn jobs(costs: &CostsView) -> String {
     let mut grid = Grid::new(&[
         ("JOB", Column::Number),
-        ("NAME", Column::Text),
+        ("NAME", Column::Name),
         ("TRIALS", Column::Number),
         ("COST", Column::Number),
         ("A TRIAL", Column::Number),
@@ -74,7 +74,7 @@ fn jobs(costs: &CostsView) -> String {
 
 fn machines(all: &[MachineView]) -> String {
     let mut grid = Grid::new(&[
-        ("MACHINE", Column::Text),
+        ("MACHINE", Column::Name),
         ("INSTANCE", Column::Text),
         ("TYPE", Column::Text),
         ("ZONE", Column::Text),

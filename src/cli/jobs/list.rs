@@ -66,8 +66,8 @@ fn table(jobs: &[JobView]) -> String {
     let first = jobs.first().map(owner);
     // With one owner, the column would say the same in each line.
     let has_owners = jobs.iter().any(|job| Some(owner(job)) != first);
-    let owner_column = has_owners.then_some(("OWNER", Column::Text));
-    let mut columns = vec![("JOB", Column::Number), ("NAME", Column::Text)];
+    let owner_column = has_owners.then_some(("OWNER", Column::Name));
+    let mut columns = vec![("JOB", Column::Number), ("NAME", Column::Name)];
     columns.extend(owner_column);
     columns.extend([
         ("STATE", Column::Text),

@@ -12,6 +12,9 @@ use crate::cli::{
 use sojourn_api::endpoints;
 use sojourn_protocol::view::{OverSeeds, TrialView, over_seeds};
 
+/// Characters of a trial's name in a table: its settings are in it, so that it has more room than other names.
+const MAX_NAME_CHARS: usize = 100;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job's number or name.
@@ -115,7 +118,7 @@ pub(crate) fn board_fields(trial: &TrialView) -> [String; 6] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         trial.trial.to_string(),
-        text::trial_name(trial),
+        text::shortened(&text::trial_name(trial), MAX_NAME_CHARS),
         format!("{}/{}", trial.epoch, trial.epochs),
         or_dash(best.map(|best| text::metric(best.value))),
         or_dash(best.map(|best| (best.epoch.0 + 1).to_string())),

@@ -101,7 +101,7 @@ pub(crate) fn matrices(
 
 /// A matrix with the names of its classes.
 fn grid(classes: &[String], lines: impl Iterator<Item = Vec<String>>) -> String {
-    let header: Vec<(&str, Column)> = std::iter::once(("LABEL", Column::Text))
+    let header: Vec<(&str, Column)> = std::iter::once(("LABEL", Column::Name))
         .chain(classes.iter().map(|name| (name.as_str(), Column::Number)))
         .collect();
     let mut grid = Grid::new(&header);

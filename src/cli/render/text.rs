@@ -15,6 +15,9 @@ use sojourn_protocol::{
 };
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Characters of a trial's name beside its metric.
+const MAX_BEST_CHARS: usize = 60;
+
 /// `1 class`, `10 classes`.
 pub(crate) fn classes(number: u64) -> String {
     format!("{} class{}", count(number), if number == 1 { "" } else { "es" })
@@ -86,13 +89,26 @@ pub(crate) fn first_line(text: &str) -> String {
     line
 }
 
+/// A text of at most so many characters: a longer one has `…` for a part of its middle, since names often differ at their ends.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    let (begin, end) = (kept - kept / 3, kept / 3);
+    let begin: String = text.chars().take(begin).collect();
+    let end: String = text.chars().skip(count - end).collect();
+    format!("{begin}…{end}")
+}
+
 /// The best trial of a job in a few words.
 pub(crate) fn best(job: &JobView) -> String {
     match &job.best {
         Some(best) => {
             let name = match best.name.as_str() {
                 "" => String::new(),
-                name => format!(" `{name}`"),
+                name => format!(" `{}`", shortened(name, MAX_BEST_CHARS)),
             };
             format!(
                 "{} {} (trial {}{name}, epoch {})",
@@ -109,6 +125,13 @@ pub(crate) fn best(job: &JobView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_name_is_cut_in_its_middle() {
+        assert_eq!(shortened("abcdef", 6), "abcdef");
+        assert_eq!(shortened("äbcdefghij", 7), "äbcd…ij");
+        assert_eq!([shortened("ab", 1), shortened("ab", 0)], ["…", "…"]);
+    }
 
     #[test]
     fn one_class_is_no_classes() {

@@ -35,9 +35,9 @@ fn table(tokens: &[TokenView]) -> String {
     }
     let mut grid = Grid::new(&[
         ("TOKEN", Column::Number),
-        ("NAME", Column::Text),
+        ("NAME", Column::Name),
         ("OPENS", Column::Text),
-        ("OWNER", Column::Text),
+        ("OWNER", Column::Name),
         ("HOSTS", Column::Text),
         ("STATE", Column::Text),
         ("MADE", Column::Text),

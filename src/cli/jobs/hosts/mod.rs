@@ -56,8 +56,8 @@ fn table(hosts: &[HostView]) -> String {
     }
     let mut grid = Grid::new(&[
         ("HOST", Column::Number),
-        ("NAME", Column::Text),
-        ("OWNER", Column::Text),
+        ("NAME", Column::Name),
+        ("OWNER", Column::Name),
         ("STATE", Column::Text),
         ("SEEN", Column::Text),
         ("SLOTS", Column::Number),
