@@ -100,8 +100,9 @@ fn summary_line(view: &JobView) -> String {
         0 => String::new(),
         results => format!(", {results} results unverified"),
     };
+    let times = text::times(view).map_or_else(String::new, |times| format!(", {times}"));
     format!(
-        "job {} {}: {} of {} hops, {} of {} trials finished, best {}{unverified}{waits}",
+        "job {} {}: {} of {} hops{times}, {} of {} trials finished, best {}{unverified}{waits}",
         view.job,
         view.state.name(),
         view.hops,
@@ -126,6 +127,7 @@ fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
         facts.push(("note", view.note.clone()));
     }
     facts.push(("submitted", text::ago(view.submitted_at)));
+    facts.extend(text::time_left(view).map(|left| ("time", left)));
     if let Some(end) = view.ended_at {
         facts.push(("took", text::duration((end - view.submitted_at).0)));
     }

@@ -102,6 +102,25 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{begin}…{end}")
 }
 
+/// How long a job has run, and how long it has to go: `45 s elapsed, about 2 min left`. Nothing of one that has ended.
+pub(crate) fn times(job: &JobView) -> Option<String> {
+    if job.state.has_ended() {
+        return None;
+    }
+    let elapsed = duration(now().0.saturating_sub(job.submitted_at.0));
+    let left = time_left(job).map_or_else(String::new, |left| format!(", {left}"));
+    Some(format!("{elapsed} elapsed{left}"))
+}
+
+/// How long a job has to go: `about 2 min left`.
+pub(crate) fn time_left(job: &JobView) -> Option<String> {
+    let left = job.time_left?;
+    Some(match left.expected {
+        Some(expected) => format!("about {} left", duration(expected.0)),
+        None => format!("at least {} left", duration(left.at_least.0)),
+    })
+}
+
 /// The best trial of a job in a few words.
 pub(crate) fn best(job: &JobView) -> String {
     match &job.best {
@@ -125,6 +144,25 @@ pub(crate) fn best(job: &JobView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_running_job_has_an_elapsed_time_and_one_that_is_left() {
+        let mut view = serde_json::json!({
+            "job": 1, "name": "t", "state": "running", "submitted_at": now().0.saturating_sub(600_000), "ended_at": null,
+            "metric": "valid/accuracy", "best": null, "waiting": null, "trials": 1, "trials_finished": 0, "trials_failed": 0,
+            "hops": 0, "hops_expected": 1, "evaluations": 0, "evaluations_expected": 1, "leases_live": 0, "leases_expired": 0,
+            "leases_returned": 0, "superseded": 0, "rejected": 0, "train_micros": 0,
+            "time_left": {"at_least": 30_000, "expected": 120_000}
+        });
+        let of = |view: &Value| times(&serde_json::from_value(view.clone()).unwrap());
+        assert_eq!(of(&view).unwrap(), "10 min elapsed, about 2 min left");
+        view["time_left"] = serde_json::json!({"at_least": 30_000});
+        assert_eq!(of(&view).unwrap(), "10 min elapsed, at least 30 s left");
+        view["time_left"] = Value::Null;
+        assert_eq!(of(&view).unwrap(), "10 min elapsed");
+        view["state"] = "finished".into();
+        assert_eq!(of(&view), None);
+    }
 
     #[test]
     fn a_long_name_is_cut_in_its_middle() {

@@ -41,6 +41,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 #[derive(Debug, clap::Args)]
@@ -305,7 +306,12 @@ async fn wait_for(client: &ApiClient, job: JobId) -> Result<JobView, Failure> {
                         meter.remark(&format!("job {job} waits: {reason}"));
                     }
                 }
-                meter.set(view.hops, view.hops_expected, &format!("best {}", text::best(view)));
+                let left = view.time_left.and_then(|left| left.expected);
+                meter.set_with_left(
+                    (view.hops, view.hops_expected),
+                    left.map(|left| Duration::from_millis(left.0)),
+                    &format!("best {}", text::best(view)),
+                );
             }
             Watched::Away(reason) => meter.remark(&format!("{reason}; trying again")),
         }
