@@ -138,7 +138,9 @@ enum Command {
     #[command(name = "share")]
     PageLink(page_link::Args),
     /// End a job.
-    Cancel(JobArgs),
+    ///
+    /// On a terminal the command says what is lost, and asks. Its figures and checkpoints stay.
+    Cancel(cancel::Args),
     /// Delete jobs that have ended, with their data and models.
     ///
     /// A job's figures, its data, its checkpoints and its best model are deleted. Blobs that another job has stay: the

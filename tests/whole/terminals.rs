@@ -88,3 +88,33 @@ fn the_whole_screen_is_drawn_where_the_terminal_has_no_size() {
     terminal.press("q");
     terminal.ends_clean(0);
 }
+
+#[test]
+fn cancel_says_on_a_terminal_what_is_lost_and_asks() {
+    let site = Site::start();
+    let job = site.submit(5, 2);
+    let cancel =
+        |more: &[&str]| Terminal::with(site.command(&[&["cancel", job.as_str()], more].concat()));
+    let mut refused = cancel(&[]);
+    refused.until("go on? [y/N]");
+    refused.press("n\n");
+    let lines = refused.prints(1).join(" ");
+    assert!(
+        lines.contains("4 of 4 trials not finished, 0 of them begun, with 0 of 8 epochs"),
+        "{lines}"
+    );
+    assert!(lines.contains("nothing was changed"), "{lines}");
+    assert_eq!(site.job(&job)["state"], "running");
+
+    let mut agreed = cancel(&[]);
+    agreed.until("go on? [y/N]");
+    agreed.press("y\n");
+    agreed.prints(0);
+    assert_eq!(site.job(&job)["state"], "cancelled");
+    // Nothing is left to lose.
+    cancel(&[]).prints(0);
+
+    let other = site.submit(6, 1);
+    Terminal::with(site.command(&["cancel", &other, "--yes"])).prints(0);
+    assert_eq!(site.job(&other)["state"], "cancelled");
+}

@@ -3,6 +3,11 @@
 use super::{exit::Failure, output};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
+/// Is somebody there to ask?
+pub(crate) fn is_possible() -> bool {
+    io::stdin().is_terminal()
+}
+
 /// Says what would happen, and asks whether it should. Programs say it with `--yes`.
 ///
 /// # Errors
@@ -12,7 +17,7 @@ pub(crate) fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let input = io::stdin();
-    if !input.is_terminal() {
+    if !is_possible() {
         return Err(Failure::call(format!("{what}; `--yes` has it done without a question")));
     }
     output::remark(what);
