@@ -1,5 +1,6 @@
 //! The server's data folder: its lock and its files.
 
+use sojourn_blobs::{BLOBS_FOLDER, UPLOADS_FOLDER};
 use sojourn_files::{Access, Durability, LockedFile, if_exists};
 use std::{
     fs, io,
@@ -104,7 +105,7 @@ impl DataFolder {
     /// The folder of the blobs.
     #[must_use]
     pub fn blobs(&self) -> PathBuf {
-        self.root.join("blobs")
+        self.root.join(BLOBS_FOLDER)
     }
 
     /// The file of browsers' sessions.
@@ -128,7 +129,7 @@ impl DataFolder {
     /// The spool folder of uploads.
     #[must_use]
     pub fn uploads(&self) -> PathBuf {
-        self.root.join("uploads")
+        self.root.join(UPLOADS_FOLDER)
     }
 
     /// The folder of the data that browsers send for new jobs.

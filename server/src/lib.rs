@@ -31,6 +31,7 @@
 
 mod assimilation;
 mod assimilators;
+mod backup;
 mod blob_lifecycle;
 mod boot_time;
 mod config;
@@ -65,6 +66,7 @@ mod webhooks;
 
 pub use assimilation::{AssimilationHandle, LocalAssimilators, StartAssimilators};
 pub use assimilators::AssimilationThreads;
+pub use backup::{BackedUp, BackupError, back_up, check_backup};
 pub use config::{ServeConfig, ServeError, ServeReady, Transport};
 pub use data_folder::{DataFolder, DataFolderError};
 pub use data_uploads::DEFAULT_MAX_DATA_UPLOAD_BYTES;

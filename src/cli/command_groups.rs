@@ -24,7 +24,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Lend machines", &["client", "service", "hosts", "block", "unblock", "revoke"]),
     (
         "Run a server",
-        &["serve", "assimilate", "backlog", "traffic", "token", "gc", "migrate", "cloud"],
+        &["serve", "assimilate", "backlog", "traffic", "token", "gc", "backup", "migrate", "cloud"],
     ),
     ("Lab", &["replay", "simulate", "demo"]),
     ("Connect programs", &["openapi", "completions", "help"]),

@@ -9,7 +9,7 @@ use crate::cli::{
     },
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict, report},
-    serve::{command as serve_command, gc, migrate, prepare},
+    serve::{backup, command as serve_command, gc, migrate, prepare},
     submit::{command as submit_command, validate},
     terminal::{
         columns,
@@ -147,6 +147,11 @@ enum Command {
     /// shards of the same data, a model that it starts from. The command says what goes, and asks. The job's number isn't
     /// given again.
     Delete(delete::Args),
+    /// Copy a server's data folder, also while the server runs.
+    ///
+    /// The copy has all events up to one moment, and every blob that they name. A second run copies only what is new. For a
+    /// server whose journal and blobs are in its data folder.
+    Backup(backup::Args),
     /// Copy a stopped server's journal from a file into Redis, or back.
     Migrate(migrate::Args),
     /// Make a fleet in a cloud, with server and autoscaler, or remove it completely.
@@ -265,6 +270,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::PageLink(args) => page_link::run(&args).await,
         Command::Cancel(args) => cancel::run(&args).await,
         Command::Delete(args) => delete::run(&args).await,
+        Command::Backup(args) => backup::run(&args).await,
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Cloud(args) => cloud::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -7,6 +7,7 @@
 //! | `open_shop` | plans of open shops from files |
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
+//! | `backups` | a running server's folder, copied, and a server that goes on from the copy |
 //! | `ask_tell` | searches that a program drives, one with Optuna |
 //! | `api_document` | a client that is generated, and a server that is tried, from the document of the API
 //! | `control` | a job that is paused, resumed and extended |
@@ -62,6 +63,7 @@
 mod api_document;
 mod ask_tell;
 mod assimilators;
+mod backups;
 mod browsing;
 mod calls;
 mod chaos;

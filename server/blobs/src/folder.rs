@@ -47,7 +47,7 @@ impl BlobStore {
 }
 
 /// The local store and `prepared` write to `NAME#N` and rename, the write-ahead log to `NAME.tmp`; a crash in between leaves such files.
-fn is_staging(name: &str) -> bool {
+pub(crate) fn is_staging(name: &str) -> bool {
     name.contains('#') || name.ends_with(".tmp")
 }
 

@@ -29,6 +29,7 @@ mod connect;
 mod disk;
 mod error;
 mod folder;
+mod folder_copy;
 mod hashed_bytes;
 mod hold;
 mod identity;
@@ -57,6 +58,9 @@ mod write_ahead_log;
 pub use connect::ConnectError;
 pub use disk::{Disk, FullDisk, RealDisk};
 pub use error::{BlobError, UploadError};
+pub use folder_copy::{
+    BLOBS_FOLDER, FilesCount, FolderCopy, LoggedFiles, UPLOADS_FOLDER, WantedFiles,
+};
 pub use hashed_bytes::HashedBytes;
 pub use hold::Hold;
 pub use packed::PackedCopy;

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// The ending of the keys of compressed copies.
-const ENDING: &str = ".zst";
+pub(crate) const ENDING: &str = ".zst";
 /// Larger blobs are not compressed: each is held in memory meanwhile. `shards = "auto"` makes none that is larger.
 const MAX_RAW_BYTES: u64 = 256 << 20;
 /// A copy of a smaller blob is an object more than it is worth.

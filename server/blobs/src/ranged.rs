@@ -26,7 +26,7 @@ use sojourn_protocol::{
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 /// The folder of all pieces.
-const FOLDER: &str = "ranges";
+pub(crate) const FOLDER: &str = "ranges";
 /// The largest index, in bytes: one of 50,000 pieces has about 8 MiB.
 const MAX_INDEX_BYTES: u64 = 8 << 20;
 
@@ -265,6 +265,6 @@ fn lease_of(piece: &Key) -> Option<LeaseId> {
     lease.split('-').next()?.parse().ok()
 }
 
-fn piece_key(name: &str) -> Key {
+pub(crate) fn piece_key(name: &str) -> Key {
     Key::from(format!("{FOLDER}/{name}"))
 }

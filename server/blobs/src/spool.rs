@@ -25,7 +25,7 @@ pub(crate) struct Spool {
 impl Spool {
     /// The file of an upload; its ending is that of its state.
     pub(crate) fn path(&self, name: UploadName, blob: BlobRef, ending: &str) -> PathBuf {
-        self.folder.join(format!("{name}.{}.{}.{ending}", blob.sha256, blob.bytes))
+        self.folder.join(spool_name(name, blob, ending))
     }
 
     /// The file of a complete upload, while it is in memory only.
@@ -46,4 +46,9 @@ impl Spool {
         };
         removed.map_err(|source| UploadError::io(path, source))
     }
+}
+
+/// The name of an upload's file; its ending is that of its state.
+pub(crate) fn spool_name(name: UploadName, blob: BlobRef, ending: &str) -> String {
+    format!("{name}.{}.{}.{ending}", blob.sha256, blob.bytes)
 }

@@ -15,7 +15,11 @@ use super::{
     high_water::HighWaterMark,
     storage::{NewRow, Row, Storage, StoredSnapshot, Versions},
 };
-use rusqlite::{Connection, OptionalExtension as _, Params, Transaction, ffi, params};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension as _, Params, Transaction,
+    backup::{Backup, StepResult},
+    ffi, params,
+};
 use sojourn_core::JournalPosition;
 use sojourn_protocol::{
     digest::Digest,
@@ -23,12 +27,22 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     text::plain_line,
 };
-use std::{collections::HashMap, error::Error, path::Path, time::Instant};
+use std::{
+    collections::HashMap,
+    error::Error,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 /// A check of a file of so many bytes is said before it begins: it may take a second.
 const LARGE_FILE: u64 = 256 << 20;
 /// Characters of what SQLite finds that are repeated.
 const MAX_FOUND_CHARS: usize = 300;
+
+/// How often a copy is tried while another program has locked the file, and the pause between two tries.
+const COPY_TRIES: u32 = 200;
+/// See [`COPY_TRIES`].
+const COPY_PAUSE: Duration = Duration::from_millis(50);
 
 const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
@@ -65,6 +79,27 @@ impl SqliteJournal {
             JournalError::Storage(source) => JournalError::Unreadable(source),
             other => other,
         })
+    }
+}
+
+impl SqliteJournal {
+    /// Copies the file of a journal, which a server may be writing to, to a new file: all events up to one moment. The copy isn't
+    /// synced.
+    ///
+    /// # Errors
+    /// [`JournalError::Storage`] where either file can't be used.
+    pub fn copy(from: &Path, to: &Path) -> Result<(), JournalError> {
+        let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let mut target = Connection::open(to)?;
+        let copy = Backup::new(&source, &mut target)?;
+        // All pages in one step, and so of one moment. A writer isn't held up by a reader of a write-ahead log.
+        for _ in 0..COPY_TRIES {
+            if copy.step(-1)? == StepResult::Done {
+                return Ok(());
+            }
+            std::thread::sleep(COPY_PAUSE);
+        }
+        Err(JournalError::Storage("the journal's file stays locked".into()))
     }
 }
 

@@ -66,6 +66,12 @@ impl Blobs {
             .is_some_and(|known| known.status == BlobStatus::Published && known.bytes == blob.bytes)
     }
 
+    /// Every blob that is in the store to stay, in the order of digests.
+    pub fn all_published(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        let published = self.blobs.iter().filter(|(_, blob)| blob.status == BlobStatus::Published);
+        published.map(|(sha256, blob)| BlobRef { sha256: *sha256, bytes: blob.bytes })
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -1,5 +1,6 @@
 //! Commands of the machine that serves: the server itself, its journal and its store.
 
+pub(crate) mod backup;
 pub(crate) mod command;
 pub(crate) mod gc;
 pub(crate) mod journal_url;

@@ -21,6 +21,8 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use open::puts;
+
 use crate::{
     disk::{Disk, RealDisk},
     hashed_bytes::HashedBytes,

@@ -30,21 +30,9 @@ impl Shared {
     /// read the folder at the start find each file in memory or at its path, and no temporary one that is being written.
     pub(super) fn recover(&self) -> io::Result<State> {
         let mut state = State::default();
-        let Some(entries) = if_exists(fs::read_dir(&self.folder))? else { return Ok(state) };
-        let mut found = BTreeMap::new();
-        for entry in entries {
-            let path = entry?.path();
-            let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
-            found.extend(number.map(|number| (number, path)));
-        }
-        for (number, path) in found {
+        for (number, path) in segments(&self.folder)? {
             let content = fs::read(&path)?;
-            let records = match content.strip_prefix(FIRST_LINE) {
-                Some(records) => records,
-                // A power cut came before its first record was durable.
-                None if FIRST_LINE.starts_with(&content) || content.iter().all(|b| *b == 0) => &[],
-                None => return Err(newer(&path)),
-            };
+            let records = records_of(&content, &path)?;
             let torn = replay(number, records, &mut state.files);
             if torn > 0 {
                 tracing::info!(
@@ -87,6 +75,47 @@ impl Shared {
         state.segments.insert(number, Arc::clone(&segment));
         Ok(Current { segment, file, bytes: FIRST_LINE.len() as u64 })
     }
+}
+
+/// The files of the segments, by their numbers.
+fn segments(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for entry in if_exists(fs::read_dir(folder))?.into_iter().flatten() {
+        let path = entry?.path();
+        let number = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok());
+        found.extend(number.map(|number| (number, path)));
+    }
+    Ok(found)
+}
+
+/// The records of a segment with this content.
+fn records_of<'a>(content: &'a [u8], path: &Path) -> io::Result<&'a [u8]> {
+    match content.strip_prefix(FIRST_LINE) {
+        Some(records) => Ok(records),
+        // A power cut came before its first record was durable.
+        None if FIRST_LINE.starts_with(content) || content.iter().all(|b| *b == 0) => Ok(&[]),
+        None => Err(newer(path)),
+    }
+}
+
+/// All small files in the log below `root`, by their paths there, also those that were removed since. Another process may write to
+/// the log meanwhile.
+///
+/// # Errors
+/// Where the disk fails, or a newer version has written the log.
+pub(crate) fn puts(root: &Path) -> io::Result<BTreeMap<String, Bytes>> {
+    let mut files = BTreeMap::new();
+    for path in segments(&root.join(FOLDER))?.into_values() {
+        // One that was retired meanwhile has its files at their paths.
+        let Some(content) = if_exists(fs::read(&path))? else { continue };
+        let mut read = record::read(records_of(&content, &path)?);
+        for record in &mut read {
+            if let Record::Put { path, bytes } = record {
+                files.insert(path.to_owned(), Bytes::copy_from_slice(bytes));
+            }
+        }
+    }
+    Ok(files)
 }
 
 /// Applies the records of a segment. Gives the number of bytes at its end that aren't a record.
