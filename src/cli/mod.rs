@@ -15,6 +15,8 @@
 //! Every subcommand has `Args` and `run`. Exit codes: 0 done, 1 the work failed, 2 the call was wrong,
 //! 3 the server could not be reached.
 
+#[cfg(test)]
+mod advice_tests;
 mod cloud;
 mod command_groups;
 mod command_line;

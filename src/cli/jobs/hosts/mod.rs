@@ -8,7 +8,7 @@ use crate::cli::{
         tables::{Column, Grid},
         text,
     },
-    terminal::{connection::Connection, exit::Failure, simple::simple},
+    terminal::{connection::Connection, exit::Failure, simple::show},
 };
 use sojourn_api::endpoints;
 use sojourn_protocol::{
@@ -40,20 +40,23 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if let Some(Action::Forget(args)) = &args.action {
         return forget::run(args).await;
     }
-    simple(
-        &args.connection,
-        args.json,
-        async |client| client.call(endpoints::Hosts::request()).await,
-        |hosts| table(hosts),
+    let client = args.connection.client()?;
+    let hosts = client.call(endpoints::Hosts::request()).await?;
+    show(&hosts, args.json, |hosts| match hosts.is_empty() {
+        true => no_hosts(&client.server()),
+        false => table(hosts),
+    })
+}
+
+/// The way to a first host.
+fn no_hosts(server: &str) -> String {
+    format!(
+        "no hosts yet: a machine is one once it runs `sojourn client --server {server} --token-file FILE`, where FILE has a token of \
+         `sojourn token new`; the server's own machine needs only `sojourn client --server {server}`"
     )
-    .await
 }
 
 fn table(hosts: &[HostView]) -> String {
-    if hosts.is_empty() {
-        return "no hosts yet: `sojourn client --server URL --token TOKEN` on a machine makes one"
-            .to_owned();
-    }
     let mut grid = Grid::new(&[
         ("HOST", Column::Number),
         ("NAME", Column::Name),
@@ -200,8 +203,20 @@ fn named(device: &DeviceView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::command_line::command;
     use serde_json::json;
     use sojourn_protocol::digest::Digest;
+
+    #[test]
+    fn the_way_to_a_first_host_is_one_that_the_program_accepts() {
+        let said = no_hosts("http://10.0.0.7:8642");
+        let commands: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
+        assert_eq!(commands.len(), 3, "{said}");
+        for line in commands {
+            let parsed = command().try_get_matches_from(line.split(' '));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
 
     #[test]
     fn an_engine_that_is_not_the_own_trainer_stands_beside_its_device() {
