@@ -123,11 +123,15 @@ fn days(text: &str) -> Option<Days> {
     Some(Days { first: day(first)?, last: day(last)? })
 }
 
-/// `HH:MM`, up to 24:00.
+/// `HH:MM` or `H:MM`, up to 24:00.
 fn minute(text: &str) -> Option<u16> {
     let (hour, minute) = text.split_once(':')?;
-    let digits = |text: &str| (text.len() == 2).then(|| text.parse::<u16>().ok())?;
-    let (hour, minute) = (digits(hour)?, digits(minute)?);
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_time = matches!(hour.len(), 1 | 2) && minute.len() == 2;
+    if !is_time || !is_number(hour) || !is_number(minute) {
+        return None;
+    }
+    let (hour, minute) = (hour.parse::<u16>().ok()?, minute.parse::<u16>().ok()?);
     let all = hour * 60 + minute;
     (minute < 60 && all <= MIDNIGHT).then_some(all)
 }
@@ -243,13 +247,24 @@ mod tests {
             hours(" Mon-Sun  8:00".replace("8:00", "08:00-09:00").as_str()).to_string(),
             "08:00-09:00"
         );
+        for (written, shown) in [
+            ("8:00-9:30", "08:00-09:30"),
+            ("mon-fri 9:00-17:00, sat 0:00-24:00", "mon-fri 09:00-17:00, sat 00:00-24:00"),
+        ] {
+            assert_eq!(hours(written).to_string(), shown);
+        }
         for wrong in [
             "",
             "22-06",
             "22:00",
             "25:00-26:00",
             "08:60-09:00",
-            "8:00-9:00",
+            "8:0-9:00",
+            "008:00-09:00",
+            "+8:00-09:00",
+            ":00-09:00",
+            "8-9",
+            "8am-9am",
             "08:00-08:00",
             "24:00-06:00",
             "day 08:00-09:00",
