@@ -49,6 +49,7 @@ mod config;
 mod contact;
 mod context;
 pub mod control;
+mod core_use;
 mod daemon;
 mod driver;
 mod error;

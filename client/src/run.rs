@@ -2,6 +2,7 @@
 
 use crate::{
     config::ClientConfig,
+    core_use::CoreUse,
     daemon::run_by,
     error::ClientError,
     forgotten::{Attempt, SetAside},
@@ -18,7 +19,7 @@ use sojourn_slot::{Slot, SlotConfig, SlotError};
 use std::{
     path::{Path, PathBuf},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 /// Runs a daemon with a trainer child for each slot, until `shutdown` ends: units are then stopped,
@@ -81,6 +82,13 @@ async fn run_once(
     // Trainers of units that pin none start with these.
     let limits = config.allowance.limits();
     enforcement.set_threads(all, limits);
+    let core_use = CoreUse {
+        on_gpus: all.saturating_sub(on_cores),
+        on_cores,
+        threads: threads.load(Ordering::Relaxed),
+        cores: LimitEnforcement::allowed_cores(limits),
+    };
+    tracing::info!("{}", core_use.text());
     let gpu_memory = limits.gpu_memory;
     if gpu_memory.is_some() && ready.as_ref().is_some_and(|ready| !ready.says_memory()) {
         tracing::warn!(

@@ -5,7 +5,7 @@ use super::{
     Limits,
     cgroup::{CgroupError, Group, Quota},
     machine::cores,
-    rules::{free_threads, quota},
+    rules::{allowed, free_threads, quota},
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -196,6 +196,11 @@ impl LimitEnforcement {
     /// Has so many slots share the threads that the owner allows.
     pub(crate) fn set_threads(&self, slots: u32, limits: &Limits) {
         self.threads.store(free_threads(slots, limits, cores()), Ordering::Relaxed);
+    }
+
+    /// The cores of this machine that the owner allows.
+    pub(crate) fn allowed_cores(limits: &Limits) -> u32 {
+        allowed(limits, cores())
     }
 
     /// Has the kernel keep what it can.

@@ -116,9 +116,14 @@ pub(super) fn quota(limits: &Limits, cores: u32) -> Option<Quota> {
     (ratio < 100 || allowed < cores).then(|| Quota(u64::from(allowed).saturating_mul(ratio)))
 }
 
+/// The cores of a machine that the owner allows.
+pub(super) fn allowed(limits: &Limits, cores: u32) -> u32 {
+    limits.threads.map_or(cores, |allowed| allowed.min(cores))
+}
+
 /// Threads of a unit that pins none: the slots share the cores, or what the owner allows of them.
 pub(super) fn free_threads(slots: u32, limits: &Limits, cores: u32) -> u32 {
-    let cores = limits.threads.map_or(cores, |allowed| allowed.min(cores));
+    let cores = allowed(limits, cores);
     cores.checked_div(slots).unwrap_or(1).max(1)
 }
 
