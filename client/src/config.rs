@@ -146,10 +146,14 @@ impl ClientConfig {
     ///
     /// # Errors
     /// An address that isn't `http` or `https` (or isn't `https`, with authorities to trust), that of a metadata
-    /// service that isn't `http`, or no slots.
+    /// service that isn't `http`, no slots, or a data folder whose path isn't UTF-8.
     pub fn validate(&self) -> Result<Servers, ClientError> {
         if self.slots == Some(0) {
             return Err(ClientError::NoSlots);
+        }
+        // Trainers are told paths in JSON.
+        if self.data.to_str().is_none() {
+            return Err(ClientError::FolderName { path: self.data.clone() });
         }
         self.metadata_url()?;
         Ok(Servers::parse(&self.server, self.ca.is_some())?)

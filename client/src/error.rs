@@ -65,6 +65,10 @@ pub enum ClientError {
          to run a second client on this machine, give it a folder of its own with `--data DIR`", path.display()
     )]
     FolderInUse { path: PathBuf },
+    #[error(
+        "the path of the data folder `{}` isn't UTF-8, which trainers need: name another folder with `--data`", path.display()
+    )]
+    FolderName { path: PathBuf },
     #[error("the data folder's `{}` can't be used", path.display())]
     Folder { path: PathBuf, source: io::Error },
     #[error("`{}` is not an identity that this version of the client can read", path.display())]

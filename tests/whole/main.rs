@@ -12,6 +12,7 @@
 //! | `api_document` | a client that is generated, and a server that is tried, from the document of the API
 //! | `control` | a job that is paused, resumed and extended |
 //! | `hostile_bounds` | what other servers say to a command |
+//! | `paths` | paths that aren't UTF-8 |
 //! | `mlflow` | jobs in a real tracking server |
 //! | `exports` | tables and event files, read by pandas and TensorBoard |
 //! | `report` | the report of a job, in Chromium |
@@ -102,6 +103,7 @@ mod old_jobs;
 mod open_shop;
 mod owners_word;
 mod parts;
+mod paths;
 mod people;
 mod population;
 mod predicting;

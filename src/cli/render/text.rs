@@ -5,6 +5,7 @@ pub(crate) use sojourn_protocol::figures::{
 };
 pub(crate) use sojourn_protocol::trial_name::choices_text as choices;
 
+use serde::Serializer;
 use serde_json::Value;
 use sojourn_protocol::{
     names::OwnerName,
@@ -13,7 +14,10 @@ use sojourn_protocol::{
     trial_name,
     view::{JobView, TrialState, TrialView},
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// Characters of a trial's name beside its metric.
 const MAX_BEST_CHARS: usize = 60;
@@ -45,6 +49,16 @@ pub(crate) fn trial_name(trial: &TrialView) -> String {
 /// A setting's value; a text without quotes.
 pub(crate) fn value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A path in JSON. Of one that isn't UTF-8 the other bytes are shown as `\u{fffd}`.
+pub(crate) fn path_in_json<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&path.to_string_lossy())
+}
+
+/// As [`path_in_json`], of several.
+pub(crate) fn paths_in_json<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
 }
 
 /// How a trial stands, and whether results in its lineage are unverified.

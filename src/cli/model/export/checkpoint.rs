@@ -86,6 +86,7 @@ struct Report {
     metric: String,
     value: Option<f64>,
     checkpoint: Digest,
+    #[serde(serialize_with = "text::path_in_json")]
     file: PathBuf,
     sha256: Digest,
     bytes: u64,

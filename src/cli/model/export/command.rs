@@ -77,6 +77,7 @@ struct Report {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     rows: BTreeMap<&'static str, u64>,
     /// The files of tables.
+    #[serde(serialize_with = "text::paths_in_json")]
     files: Vec<PathBuf>,
     /// Trials that have a run for TensorBoard.
     #[serde(skip_serializing_if = "Option::is_none")]

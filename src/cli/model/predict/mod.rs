@@ -63,6 +63,7 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Report {
     rows: u64,
+    #[serde(serialize_with = "text::path_in_json")]
     file: PathBuf,
     #[serde(flatten)]
     scored: Option<Scored>,

@@ -17,14 +17,20 @@ use sojourn_protocol::{
     quantity::to_u64,
     spec::{Channels, SourceSpec, data::DEFAULT_LABEL},
 };
-use std::path::Path;
+use std::{
+    borrow::Cow,
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::fs::symlink,
+    path::Path,
+};
 
 /// Which data, and what is to be known about it that it doesn't say itself.
 #[derive(Debug, clap::Args)]
 pub(super) struct DataArgs {
     /// The data: a file, a folder of parts or a URL, in any format that jobs read.
     #[arg(value_name = "DATA")]
-    data: String,
+    data: OsString,
     /// The array of rows in an NPZ or safetensors file; the name that the model's had if left out.
     #[arg(long, value_name = "NAME")]
     features: Option<String>,
@@ -38,7 +44,7 @@ pub(super) struct DataArgs {
     channels: Option<ChannelsArg>,
     /// Of text: the tokenizer (`tokenizer.json`) by whose tokens the model was trained; text is bytes if left out.
     #[arg(long, value_name = "FILE")]
-    tokenizer: Option<String>,
+    tokenizer: Option<OsString>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -49,10 +55,24 @@ enum ChannelsArg {
     Last,
 }
 
+/// A source of data as jobs name it: in UTF-8. A path that isn't gets a link at `link`, with the ending by which its kind is known.
+fn in_utf8<'a>(source: &'a OsStr, link: &Path) -> Result<Cow<'a, str>, Failure> {
+    if let Some(text) = source.to_str() {
+        return Ok(text.into());
+    }
+    let path = Path::new(source);
+    let failed = |error: io::Error| Failure::call(format!("`{}`: {error}", path.display()));
+    let path = path.canonicalize().map_err(failed)?;
+    let ending = path.extension().and_then(OsStr::to_str);
+    let link = ending.map_or_else(|| link.to_owned(), |ending| link.with_extension(ending));
+    symlink(&path, &link).map_err(failed)?;
+    Ok(link.to_string_lossy().into_owned().into())
+}
+
 impl DataArgs {
-    /// Where the data lies.
-    pub(super) fn source(&self) -> &str {
-        &self.data
+    /// Where the data lies, for people.
+    pub(super) fn source(&self) -> Cow<'_, str> {
+        self.data.to_string_lossy()
     }
 
     /// Finds the data and those of the wanted columns by name that it has.
@@ -73,8 +93,12 @@ impl DataArgs {
             )));
         }
         self.refuse_tokenizer(windows)?;
+        let data = in_utf8(&self.data, &spool.join("data"))?;
         let tokenizer = self.tokenizer.as_deref();
-        let source = ColumnSource { data: &self.data, tokenizer, base_dir: Path::new(""), spool };
+        let tokenizer =
+            tokenizer.map(|file| in_utf8(file, &spool.join("tokenizer"))).transpose()?;
+        let tokenizer = tokenizer.as_deref();
+        let source = ColumnSource { data: &data, tokenizer, base_dir: Path::new(""), spool };
         let mut reading = Reading::new();
         let tell = &mut |progress: Progress<'_>| reading.tell(progress);
         ColumnReader::open(source, wanted, tell).map_err(unread)
@@ -98,7 +122,7 @@ impl DataArgs {
         let label = self.label.clone().or_else(|| description.label.clone());
         let label = label.unwrap_or_else(|| DEFAULT_LABEL.to_owned());
         let source = SourceSpec {
-            data: self.data.clone(),
+            data: in_utf8(&self.data, &spool.join("data"))?.into_owned(),
             features: self.features.clone().or_else(|| description.array.clone()),
             label: Some(label.clone()),
             labels: None,
@@ -124,7 +148,7 @@ impl DataArgs {
         drop(reading);
         self.check(&reader, description)?;
         if !reader.has_labels() && self.label.is_some() {
-            return Err(Failure::call(format!("`{}` has no labels `{label}`", self.data)));
+            return Err(Failure::call(format!("`{}` has no labels `{label}`", self.source())));
         }
         remark_ignored(reader.ignored());
         Ok(reader)
@@ -138,7 +162,7 @@ impl DataArgs {
             if is_table && is_said {
                 return Err(Failure::call(format!(
                     "`{flag}` is for arrays; of `{}` the columns are taken that the model was trained on",
-                    self.data
+                    self.source()
                 )));
             }
         }
@@ -156,7 +180,7 @@ impl DataArgs {
         };
         Err(Failure::call(format!(
             "`{}` has rows of shape {is:?}, the model takes {wanted:?}{hint}",
-            self.data
+            self.source()
         )))
     }
 }

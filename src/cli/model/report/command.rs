@@ -59,6 +59,7 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     job: JobId,
+    #[serde(serialize_with = "text::path_in_json")]
     file: &'a Path,
     bytes: u64,
     efficiencies: Efficiencies,

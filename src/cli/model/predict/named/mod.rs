@@ -28,7 +28,7 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
     let wanted = wanted(model, &columns)?;
     let open = || args.data.open_columns(&wanted, workspace.path());
     let reader = tokio::task::block_in_place(open)?;
-    check_all_there(args.data.source(), &wanted, &reader.columns())?;
+    check_all_there(&args.data.source(), &wanted, &reader.columns())?;
     let mut predictor = Predictor::new(model, workspace.path())?;
     predictor.take_columns(columns);
     let mut sink = match &args.output {
