@@ -66,6 +66,7 @@ pub(crate) fn serve(
         let service = App::new()
             .app_data(app.clone())
             .wrap(from_fn(http::authenticate))
+            .wrap(from_fn(http::relative_links))
             .wrap(from_fn(http::protocol))
             .wrap(from_fn(http::guard))
             .wrap(from_fn(http::time_requests))

@@ -4,7 +4,7 @@
 (() => {
   const connection = document.getElementById("connection");
   // A page for guests has addresses of its own.
-  const { changes = "/v1/changes", probe } = document.body.dataset;
+  const { root = "/", changes = `${root}v1/changes`, probe } = document.body.dataset;
   const pause = 1000; // Milliseconds between two updates at least.
   const tags = new WeakMap(); // Of each part, the entity tag of what it shows.
   const stale = new Set(); // Parts that may have changed.
@@ -53,10 +53,15 @@
 
   // Where the session has ended, the page for signing in comes next.
   async function isSignedIn() {
-    const answer = await fetch(probe ?? "/v1/traffic").catch(() => null);
+    const answer = await fetch(probe ?? `${root}v1/traffic`).catch(() => null);
     if (answer?.status !== 401) return;
     if (probe) location.reload();
-    else location.assign("/sign-in?to=" + encodeURIComponent(location.pathname + location.search));
+    else location.assign(`${root}sign-in?to=` + encodeURIComponent(ownPath() + location.search));
+  }
+
+  // The page's path at the server, which may lie below a path of a proxy.
+  function ownPath() {
+    return location.pathname.slice(new URL(root, location.href).pathname.length - 1);
   }
 
   function sayAges(part) {

@@ -8,13 +8,14 @@
   const box = document.getElementById("files"), taken = document.getElementById("taken");
   const pause = 400, poll = 500; // Milliseconds: after the last change, and between questions about a job that is being made.
   const atOnce = 4; // Files on their way.
+  const { root = "/" } = document.body.dataset;
   const sendsFiles = () => box !== null && over.value === "files";
   let timer, asked = 0;
 
   async function check() {
     const number = ++asked;
     if (!field.value.trim()) return shown.replaceChildren();
-    const answer = await fetch("/jobs/new?part=check", { method: "POST", body: new URLSearchParams({ over: over.value, text: field.value }), redirect: "error" }).catch(() => null);
+    const answer = await fetch(`${root}jobs/new?part=check`, { method: "POST", body: new URLSearchParams({ over: over.value, text: field.value }), redirect: "error" }).catch(() => null);
     // A later one is on its way.
     if (number !== asked) return;
     // The server checks so many a minute; it says when there is time for one more.
@@ -99,7 +100,7 @@
   const why = (text, status) => new DOMParser().parseFromString(text, "text/html").querySelector("[role=alert]")?.textContent ?? `the server answers ${status}`;
 
   async function ask(path, options) {
-    const answer = await fetch(`/jobs/new/data${path}`, { redirect: "error", ...options });
+    const answer = await fetch(`${root}jobs/new/data${path}`, { redirect: "error", ...options });
     const text = await answer.text();
     if (!answer.ok) throw Object.assign(new Error(why(text, answer.status)), { isGone: answer.status === 404 });
     return text;
@@ -108,7 +109,7 @@
   // Only this kind of request says how far a body is.
   const put = (name, file, told) => new Promise((done, failed) => {
     const request = new XMLHttpRequest();
-    request.open("PUT", `/jobs/new/data/${upload}?name=${encodeURIComponent(name)}`);
+    request.open("PUT", `${root}jobs/new/data/${upload}?name=${encodeURIComponent(name)}`);
     request.upload.addEventListener("progress", (event) => told(event.loaded));
     request.addEventListener("load", () => request.status < 300 ? done() : failed(Object.assign(new Error(why(request.responseText, request.status)), { isGone: request.status === 404 })));
     request.addEventListener("error", () => failed(new Error(`\`${name}\` can't be read, or the server doesn't answer`)));
@@ -120,7 +121,7 @@
 
   function forget() {
     for (const request of going) request.abort();
-    if (upload) fetch(`/jobs/new/data/${upload}`, { method: "DELETE", keepalive: true }).catch(() => null);
+    if (upload) fetch(`${root}jobs/new/data/${upload}`, { method: "DELETE", keepalive: true }).catch(() => null);
     upload = null;
     sent.clear();
   }

@@ -4,7 +4,7 @@
   const form = document.getElementById("open"), field = document.getElementById("secret");
   const open = () => {
     // The job's page itself, which has this form where no link is open, has other words behind the `#`.
-    const secret = location.pathname === "/share" ? location.hash.slice(1) : "";
+    const secret = location.pathname.endsWith("/share") ? location.hash.slice(1) : "";
     if (!secret) return;
     history.replaceState(null, "", location.pathname);
     field.value = secret;

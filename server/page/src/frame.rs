@@ -74,7 +74,7 @@ const API: &str = "/v1/docs";
 
 /// A whole page. `here`: its address in the navigation.
 pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
-    document(title, &html! { body { (navigation(here)) (main_of(content)) } }, true)
+    document(title, &html! { body data-root="/" { (navigation(here)) (main_of(content)) } }, true)
 }
 
 /// The same with a script of its own.

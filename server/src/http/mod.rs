@@ -49,7 +49,7 @@ pub(crate) use auth::authenticate;
 pub(crate) use guard::guard;
 use json_answer::JsonAnswer;
 pub(crate) use metrics::time_requests;
-pub(crate) use page::Sessions;
+pub(crate) use page::{Sessions, relative_links};
 pub(crate) use protocol::check as protocol;
 pub(crate) use routes::routes;
 pub(crate) use trace::trace;

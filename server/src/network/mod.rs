@@ -135,6 +135,11 @@ impl Network {
         AddressKey::of(forwarded.unwrap_or(peer))
     }
 
+    /// Is a proxy before the server?
+    pub(crate) const fn is_behind_proxy(&self) -> bool {
+        self.behind_proxy
+    }
+
     fn now(&self) -> Duration {
         self.begun.elapsed()
     }

@@ -174,6 +174,45 @@ async fn a_cookie_that_another_program_of_the_host_has_seen_changes_nothing() {
     world.server.stop().await;
 }
 
+#[tokio::test]
+async fn behind_a_proxy_all_links_of_pages_stay_below_its_path() {
+    let folder = folder();
+    let mut config = World::config(folder.path(), AssimilatorConfig::default());
+    config.network.behind_proxy = true;
+    let world = World::with(config).await;
+    let job = world.submit().await.job;
+    let html = ("accept", "text/html,application/xhtml+xml");
+    let browser = [("x-forwarded-for", "192.0.2.7"), ("accept-encoding", "gzip"), html, OWN];
+    let led = get(&world, &format!("/jobs/{job}?sort=lr"), &browser).await;
+    let to = format!("../sign-in?to=%2Fjobs%2F{job}%3Fsort%3Dlr");
+    assert_eq!((led.status, led.header("location")), (303, Some(to)));
+    let form = format!("token={}&to=/jobs/{job}", world.admin);
+    let signed_in = post(&world, "/sign-in", &browser, &form).await;
+    assert_eq!(signed_in.header("location"), Some(format!("./jobs/{job}")));
+
+    let cookie = signed_in.header("set-cookie").unwrap();
+    let with: Vec<_> =
+        browser.into_iter().chain([("cookie", cookie.split(';').next().unwrap())]).collect();
+    let job_page = format!("/jobs/{job}");
+    for path in ["/", "/sign-in", "/hosts", "/failures", "/jobs/new", &job_page, "/v1/docs"] {
+        let answer = get(&world, path, &with).await;
+        assert_eq!((answer.status, answer.header("content-encoding")), (200, None), "{path}");
+        let page = text(&answer);
+        for attribute in ["href", "src", "action", "data-live", "data-root", "data-from"] {
+            let absolute = format!(" {attribute}=\"/");
+            assert!(!page.contains(&absolute), "{path} has {absolute} in\n{page}");
+        }
+    }
+    let page = text(&get(&world, &job_page, &with).await);
+    for part in ["href=\"../hosts\"", "data-root=\"../\"", "src=\"../assets/live.js?"] {
+        assert!(page.contains(part), "no {part} in\n{page}");
+    }
+    // Scripts and programs get packed answers as before.
+    let asset = get(&world, "/assets/live.js", &browser).await;
+    assert_eq!(asset.header("content-encoding").as_deref(), Some("gzip"));
+    world.server.stop().await;
+}
+
 async fn state(world: &World) -> JobState {
     let jobs: Vec<JobView> = world.get("/v1/jobs", &world.admin).await.json();
     jobs[0].state

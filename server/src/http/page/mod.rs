@@ -14,6 +14,7 @@
 //! | `timeline.rs` | the leases of a job in time |
 //! | `actions.rs` | what buttons do |
 //! | `answer.rs` | HTML as an answer, also for errors |
+//! | `relative.rs` | relative links, where a proxy is before the server |
 
 pub(super) mod actions;
 mod answer;
@@ -22,6 +23,7 @@ pub(super) mod new_data;
 pub(super) mod new_job;
 pub(super) mod pages;
 mod recent_events;
+mod relative;
 mod sessions;
 pub(super) mod shared;
 pub(super) mod sign_in;
@@ -29,6 +31,7 @@ mod timeline;
 
 pub(super) use answer::{fault, html};
 pub(crate) use recent_events::RecentEvents;
+pub(crate) use relative::relative_links;
 pub(crate) use sessions::Sessions;
 pub(super) use sessions::is_of_own_page;
 
