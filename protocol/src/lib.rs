@@ -45,6 +45,7 @@ pub mod api;
 pub mod assimilation;
 pub mod backoff;
 pub mod bounds;
+pub mod classes;
 pub mod column;
 mod context;
 pub mod cpu_shares;
