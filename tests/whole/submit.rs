@@ -307,7 +307,7 @@ fn a_submission_with_a_lost_answer_is_repeated_as_the_same_call() {
 
 #[test]
 fn bad_data_is_code_2_and_nothing_is_sent_or_left() {
-    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", "c,y\n1,0\n2,1\n3,x y\n4,\n")]);
+    let folder = Folder::with(&[("job.toml", JOB), ("t.csv", "c,y\n1,0\n2,1\n3,x y\n4\n")]);
     let store = Arc::new(Mutex::new(Store::default()));
     let server = server(&store);
     let cache = Folder::with(&[]);
@@ -318,7 +318,7 @@ fn bad_data_is_code_2_and_nothing_is_sent_or_left() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(told, "error: t.csv:5: column `y`: a value is missing\n");
+    assert_eq!(told, "error: t.csv:5: 1 values, the header has 2 columns\n");
     assert!(store.lock().unwrap().blobs.is_empty());
     assert!(store.lock().unwrap().submitted.is_none());
     assert_eq!(std::fs::read_dir(cache.path().join("sojourn/submit")).unwrap().count(), 0);

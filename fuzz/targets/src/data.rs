@@ -6,7 +6,7 @@ use sojourn_protocol::{
     error::error_chain,
     jobfile,
     quantity::to_u64,
-    spec::{Channels, JobSpec, Loss, Missing, SourceSpec},
+    spec::{Channels, Dialect, JobSpec, Loss, Missing, SourceSpec},
 };
 use std::{fs, path::Path, sync::LazyLock};
 
@@ -120,6 +120,7 @@ fn predicts(
         categories: &[],
         missing: Missing::Zero,
         fill: &[],
+        dialect: &Dialect::default(),
         base_dir: folder,
         spool: folder,
     };

@@ -9,8 +9,8 @@ use crate::{
     money::MAX_USD,
     names::MAX_OWNER_CHARS,
     spec::{
-        MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_HOSTS, MAX_PRIORITY, MAX_SLOT_SHARE,
-        MAX_WORD_COLUMNS, MAX_WORDS,
+        MAX_CONSTRAINT_CHARS, MAX_CONSTRAINTS, MAX_HOSTS, MAX_MISSING_WORDS, MAX_PRIORITY,
+        MAX_SLOT_SHARE, MAX_WORD_COLUMNS, MAX_WORDS,
     },
     sum_array::{MAX_ARRAY_DIMENSIONS, MAX_ARRAY_NUMBERS},
     sums::MAX_NAMED_SUMS,
@@ -215,6 +215,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("Device", "memory", AMOUNT),
     ("Device", "name", NAME),
     ("Device", "unsupported", Bound::list(&[MAX_MEASURED])),
+    ("Dialect", "missing_values", MISSING_WORDS),
     ("Dimension", "choice", Bound::list(&[MAX_CHOICES, MAX_LAYERS])),
     ("Dimension", "fixed", LAYERS),
     ("DrainRequest", "machines", MACHINES),
@@ -237,6 +238,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("GraphSpace", "entry", PLACE),
     ("GraphSpace", "exported", Bound::list(&[MAX_GRAPHS])),
     ("GraphTensor", "shape", SHAPE),
+    ("Header", "names", NAMES_OF_COLUMNS),
     ("HeartbeatRequest", "holding", LEASES),
     ("HeartbeatRequest", "reported", LEASES),
     ("Hop", "then", Bound::list(&[MAX_SHARDS])),
@@ -338,5 +340,9 @@ const NAMES_OF_FEATURES: Bound =
     Bound { lists: &[MAX_FEATURES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
 const WORD_COLUMNS: Bound = Bound::list(&[MAX_WORD_COLUMNS]);
 const WORDS: Bound = Bound { lists: &[MAX_WORDS], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
+const MISSING_WORDS: Bound =
+    Bound { lists: &[MAX_MISSING_WORDS], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
+const NAMES_OF_COLUMNS: Bound =
+    Bound { lists: &[MAX_OTHER_ENTRIES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };
 const NAMES_OF_CLASSES: Bound =
     Bound { lists: &[MAX_CLASSES], leaf: Leaf::Text(MAX_GIVEN_NAME_CHARS) };

@@ -83,7 +83,7 @@ pub(super) fn fit(
 ) -> Option<()> {
     let is_feature = |name: &String| match columns {
         Columns::Use(names) => names.contains(name),
-        Columns::Drop(names) => !names.contains(name),
+        Columns::Drop(names) | Columns::DropAt { names, .. } => !names.contains(name),
     };
     match categories.iter().find(|one| !is_feature(&one.column)) {
         None => Some(()),

@@ -1,7 +1,7 @@
 //! `[data]`, and the job's name.
 
 use super::{
-    categories,
+    categories, dialect,
     dimension::{self, Bounds},
     method::Method,
     reader::JobFileNode,
@@ -21,6 +21,8 @@ const DEFAULT_VALID: f64 = 0.2;
 /// Tokens of the longest window, and elements of the longest sequence.
 const MAX_WINDOW: u32 = 1 << 24;
 const MAX_SHARDS: u32 = 65_536;
+/// The last column of a table.
+const MAX_POSITION: u32 = 1 << 20;
 /// Bounds of a constant that features are multiplied by: beyond them single precision has no numbers for most data.
 const MIN_FACTOR: f64 = 1e-30;
 const MAX_FACTOR: f64 = 1e30;
@@ -78,6 +80,7 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
             ("drop-row", Missing::DropRow),
         ])
     });
+    let dialect = dialect::read(section);
     let tokenizer = optional(section, "tokenizer", path);
     let length = section.optional("length").map_or(Some(BTreeMap::new()), |node| length(&node));
     let shape = optional(section, "shape", shape);
@@ -116,6 +119,7 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         columns: columns?,
         categories: categories?,
         missing: missing?,
+        dialect: dialect?,
         window: windows?,
         tokenizer: tokenizer?,
         length: length?,
@@ -245,6 +249,10 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
     let categories =
         ("categories", "names columns of a table; arrays hold numbers, and words only as labels");
     let missing = ("missing", "is for tables; arrays must hold finite numbers");
+    let missing_values = ("missing_values", "is for tables; arrays must hold finite numbers");
+    let header = ("header", "is for CSV files; arrays have no line of names");
+    let decimal = ("decimal", "is for CSV files; arrays hold numbers as they are");
+    let thousands = ("thousands", "is for CSV files; arrays hold numbers as they are");
     let foreign: &[(&str, &str)] = match kind {
         Some(FileKind::Csv) => &[
             (
@@ -263,11 +271,22 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             ),
             ("labels", files),
             ("separator", "is for CSV files; a Parquet file has its columns apart"),
+            ("header", "is for CSV files; a Parquet file has the names of its columns"),
+            ("decimal", "is for CSV files; a Parquet file holds numbers as they are"),
+            ("thousands", "is for CSV files; a Parquet file holds numbers as they are"),
             ("channels", "is for arrays of images; of a Parquet file `shape` says what a row is"),
         ],
-        Some(FileKind::Npz | FileKind::Safetensors) => {
-            &[("labels", files), separator, columns, categories, missing]
-        }
+        Some(FileKind::Npz | FileKind::Safetensors) => &[
+            ("labels", files),
+            separator,
+            columns,
+            categories,
+            missing,
+            missing_values,
+            header,
+            decimal,
+            thousands,
+        ],
         Some(FileKind::Text) => &[
             ("features", arrays),
             ("label", "names a column; text has none, its tokens are what is learnt"),
@@ -276,12 +295,25 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             columns,
             categories,
             missing,
+            missing_values,
+            header,
+            decimal,
+            thousands,
             ("shape", "is for rows of numbers; `window` says how long rows of text are"),
             ("channels", "is for arrays of images"),
         ],
-        Some(FileKind::Idx | FileKind::Npy) => {
-            &[("features", arrays), ("label", arrays), separator, columns, categories, missing]
-        }
+        Some(FileKind::Idx | FileKind::Npy) => &[
+            ("features", arrays),
+            ("label", arrays),
+            separator,
+            columns,
+            categories,
+            missing,
+            missing_values,
+            header,
+            decimal,
+            thousands,
+        ],
         // It is refused as a whole.
         Some(FileKind::Image) | None => &[],
     };
@@ -321,6 +353,10 @@ fn word(node: &Node<'_>) -> Option<String> {
 }
 
 fn label(node: &Node<'_>) -> Option<String> {
+    // Without a header columns are named by their positions.
+    if let Some(position) = node.as_integer::<u32>().filter(|position| *position > 0) {
+        return Some(position.to_string());
+    }
     let label = node.string("the name of a column")?;
     if label.is_empty() { node.refuse("is empty") } else { Some(label.to_owned()) }
 }
@@ -362,7 +398,12 @@ fn columns(node: &Node<'_>, label: Option<&str>) -> Option<Columns> {
         return names.refuse("is empty; leave `columns` out if every column is a feature");
     }
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut positions = Vec::new();
     for element in &elements {
+        if !is_use && element.is_integer() {
+            positions.push(element.integer(1, MAX_POSITION)?);
+            continue;
+        }
         let name = element.string("the name of a column")?;
         if Some(name) == label {
             return element
@@ -373,7 +414,11 @@ fn columns(node: &Node<'_>, label: Option<&str>) -> Option<Columns> {
         }
         found.push(name.to_owned());
     }
-    Some(if is_use { Columns::Use(found) } else { Columns::Drop(found) })
+    Some(match (is_use, positions.is_empty()) {
+        (true, _) => Columns::Use(found),
+        (false, true) => Columns::Drop(found),
+        (false, false) => Columns::DropAt { names: found, positions },
+    })
 }
 
 fn shape(node: &Node<'_>) -> Option<Vec<u32>> {

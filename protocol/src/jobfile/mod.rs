@@ -7,6 +7,7 @@
 //! | `reader` | tables, with the keys that the vocabulary has for them |
 //! | `dimension` | a plain value, `{ choice = … }`, ranges, `{ normal = … }` |
 //! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
+//! | `dialect` | the keys of `[data]` on how the fields of tables are written |
 //! | `merge` | `merge` of `[placement]` |
 //! | `init` | `init` of a `[[model]]` |
 //! | `vocabulary` | every key there is |
@@ -14,6 +15,7 @@
 mod categories;
 mod cpu_shares;
 mod data;
+mod dialect;
 mod dimension;
 mod error;
 mod init;

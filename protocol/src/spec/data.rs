@@ -1,6 +1,6 @@
 //! `[data]`: where rows lie, what is in them, and which are set aside.
 
-use super::categories::CategoriesSpec;
+use super::{categories::CategoriesSpec, dialect::Dialect};
 use crate::{digest::BlobRef, manifest::LabelScaling};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,6 +36,9 @@ pub struct DataSpec {
     /// The treatment of missing values of a table.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
+    /// How the fields of a table are written.
+    #[serde(default, skip_serializing_if = "Dialect::is_default")]
+    pub dialect: Dialect,
     /// The longest window that text is cut into, in tokens. The windows of trials are keys of their models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,
@@ -130,8 +133,45 @@ impl Separator {
 pub enum Columns {
     /// These, in this order.
     Use(Vec<String>),
-    /// All but these and the label.
+    /// All but these and the label. `*` in a name stands for any characters.
     Drop(Vec<String>),
+    /// All but these, those at some positions, and the label.
+    DropAt {
+        /// The names of columns, as in `Drop`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+        /// The positions of columns, from 1.
+        positions: Vec<u32>,
+    },
+}
+
+impl Columns {
+    /// The names and the positions that are left out; `None` where the job says which columns are features.
+    #[must_use]
+    pub fn dropped(&self) -> Option<(&[String], &[u32])> {
+        match self {
+            Columns::Use(_) => None,
+            Columns::Drop(names) => Some((names, &[])),
+            Columns::DropAt { names, positions } => Some((names, positions)),
+        }
+    }
+
+    /// Does `pattern` mean the column `name`? A `*` in it stands for any characters, unless that is the name.
+    #[must_use]
+    pub fn is_meant(pattern: &str, name: &str) -> bool {
+        if pattern == name {
+            return true;
+        }
+        let Some((first, rest)) = pattern.split_once('*') else { return false };
+        let Some(mut left) = name.strip_prefix(first) else { return false };
+        let mut parts: Vec<&str> = rest.split('*').collect();
+        let last = parts.pop().unwrap_or_default();
+        for part in parts {
+            let Some(at) = left.find(part) else { return false };
+            left = left.get(at + part.len()..).unwrap_or_default();
+        }
+        left.ends_with(last)
+    }
 }
 
 /// The treatment of missing values.
@@ -423,6 +463,26 @@ mod tests {
             r#"{"train":"t.csv","label":"y","scale":"none","valid":{"share":0.2},"shards":4}"#;
         let spec: DataSpec = serde_json::from_str(stored).unwrap();
         assert_eq!(serde_json::to_string(&spec).unwrap(), stored);
+    }
+
+    #[test]
+    fn a_pattern_means_names_with_any_characters_at_its_stars() {
+        for (pattern, name, is_meant) in [
+            ("note_*", "note_1", true),
+            ("note_*", "note_", true),
+            ("note_*", "a note_1", false),
+            ("*_id", "user_id", true),
+            ("*_id", "user_ids", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "abc", true),
+            ("a*b*c", "acb", false),
+            ("a*a", "a", false),
+            ("*", "", true),
+            ("5*", "5*", true),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(Columns::is_meant(pattern, name), is_meant, "{pattern} {name}");
+        }
     }
 
     #[test]

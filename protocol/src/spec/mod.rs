@@ -11,6 +11,7 @@ mod class_weights;
 mod constraint;
 mod cpu_shares;
 pub mod data;
+mod dialect;
 pub mod dimension;
 mod distribution;
 mod graph;
@@ -43,6 +44,7 @@ pub use data::{
     Channels, Columns, DataSpec, FileKind, Missing, Scale, ScaleLabel, Separator, ShardSizes,
     SourceSpec, Split,
 };
+pub use dialect::{DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, ThousandsSign};
 pub use dimension::Dimension;
 pub use graph::{
     ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, InitialWeights, Real, Setting,

@@ -27,6 +27,33 @@ impl Reading {
                 let files = text::counted(files, "file");
                 self.meter.remark(&format!("{from}: {files} skipped, being no images"));
             }
+            Progress::Unnamed { from, column, is_index: true } => {
+                self.meter.remark(&format!(
+                    "{from}: column {column} has no name, and is left out as the numbers or names of rows"
+                ));
+            }
+            Progress::Unnamed { from, column, is_index: false } => {
+                self.meter.remark(&format!("{from}: column {column} has no name, and is left out"));
+            }
+            Progress::Unlabelled { from, rows, of, words } => {
+                let of = text::counted(of, "row");
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                let words = match words.as_slice() {
+                    [] => String::new(),
+                    words => format!(
+                        " ({}; `data.missing_values` says which words mean that)",
+                        words.join(", ")
+                    ),
+                };
+                self.meter
+                    .remark(&format!("{from}: {rows} of {of} left out, without a label{words}"));
+            }
+            Progress::SameClass { class, labels } => {
+                let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+                let labels = labels.join(", ");
+                self.meter
+                    .remark(&format!("labels {labels} are equal as numbers: one class, `{class}`"));
+            }
             Progress::Dropped { from, rows, of } => {
                 let of = text::counted(of, "row");
                 self.meter.remark(&format!("{from}: {rows} of {of} left out, with missing values"));

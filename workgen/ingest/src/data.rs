@@ -2,6 +2,7 @@
 
 use crate::{
     bounds::SharedBounds,
+    classes::{Classes, Merged},
     error::{IngestError, Problem},
     format,
     meter::Meter,
@@ -12,10 +13,11 @@ use crate::{
     shards::{ShardSet, Target},
     source::Finder,
     survey::Survey,
-    table::{Element, Pass, Reading, Schema, Table, TextReading, Wanted},
+    table::{Element, LeftOut, Pass, Reading, Schema, Table, TextReading, Wanted},
     words::Words,
 };
 use sojourn_protocol::{
+    classes::ClassIndex,
     manifest::Labels,
     quantity::{SaturatingFrom as _, to_u64},
     spec::{Categories, JobSpec, Loss, Missing},
@@ -63,7 +65,7 @@ impl Data {
         let of =
             tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(means, u64::saturating_add);
         let mut meter = Meter::new(of, SharedBounds::clone(bounds));
-        let mut classes: Option<Words> = None;
+        let mut classes: Option<Classes> = None;
         let mut words: Option<BTreeMap<String, Words>> = None;
         let mut surveyed = Vec::with_capacity(tables.len());
         for (part, mut table) in tables {
@@ -71,14 +73,10 @@ impl Data {
                 table.set_words(words)?;
             }
             let mut tick = |read, row| meter.report(read, row, progress);
-            let survey =
-                Survey::of(table.as_ref(), spec.training.loss, classes.as_ref(), &mut tick)?;
+            let known = classes.as_ref().map(|classes| classes.names.as_slice());
+            let survey = Survey::of(table.as_ref(), spec.training.loss, known, &mut tick)?;
             meter.end(table.bytes(Pass::Labels), progress);
-            if survey.dropped > 0 {
-                let of = survey.rows + survey.dropped;
-                let from = &table.schema().shown;
-                progress(Progress::Dropped { from, rows: survey.dropped, of });
-            }
+            tell(&table.schema().shown, &survey, progress);
             classes = classes.or(survey.classes);
             if words.is_none() {
                 table.set_words(&survey.words)?;
@@ -87,7 +85,7 @@ impl Data {
             surveyed.push((part, table, survey.rows));
         }
         let labels = match (spec.training.loss, classes) {
-            (Loss::CrossEntropy, Some(classes)) => Labels::Classes(classes.in_order()),
+            (Loss::CrossEntropy, Some(classes)) => Labels::Classes(classes.names),
             (Loss::CrossEntropy | Loss::Mse | Loss::Own, _) => Labels::Number,
         };
         let (schema, categories) = match surveyed.first() {
@@ -161,11 +159,16 @@ impl Data {
         if self.missing == Missing::Mean {
             self.find_means(plan, progress)?;
         }
-        let classes: HashMap<&[u8], i64> = match &self.labels {
-            Labels::Classes(names) => {
-                (0..).zip(names).map(|(index, name)| (name.as_bytes(), index)).collect()
-            }
-            Labels::Number | Labels::None => HashMap::new(),
+        let names: &[String] = match &self.labels {
+            Labels::Classes(names) => names,
+            Labels::Number | Labels::None => &[],
+        };
+        let classes: HashMap<&[u8], i64> =
+            (0..).zip(names).map(|(index, name)| (name.as_bytes(), index)).collect();
+        let by_number = ClassIndex::new(names);
+        let class = |label: &[u8]| match classes.get(label) {
+            Some(class) => Some(*class),
+            None => i64::try_from(by_number.place(std::str::from_utf8(label).ok()?)?).ok(),
         };
         let mut sums = TrainingSums::new(self.width, classes.len());
         for (part, table, count) in &self.tables {
@@ -178,8 +181,7 @@ impl Data {
                 let target = match self.labels {
                     Labels::Number | Labels::None => Target::Number(rows.label_number()?),
                     Labels::Classes(_) => {
-                        let class = classes.get(rows.label());
-                        Target::Class(*class.ok_or_else(|| table.changed())?)
+                        Target::Class(class(rows.label()).ok_or_else(|| table.changed())?)
                     }
                 };
                 if place.part == Part::Train {
@@ -196,6 +198,23 @@ impl Data {
             self.meter.end(table.bytes(Pass::All), progress);
         }
         Ok(sums)
+    }
+}
+
+/// Says what a survey left out, and which labels it took as one class.
+fn tell(from: &str, survey: &Survey, progress: &mut dyn FnMut(Progress<'_>)) {
+    let LeftOut { incomplete, unlabelled, words } = &survey.left_out;
+    let of = survey.rows + survey.left_out.rows();
+    if *unlabelled > 0 {
+        let words: Vec<String> = words.iter().cloned().collect();
+        progress(Progress::Unlabelled { from, rows: *unlabelled, of, words: &words });
+    }
+    if *incomplete > 0 {
+        progress(Progress::Dropped { from, rows: *incomplete, of });
+    }
+    for merged in survey.classes.iter().flat_map(|classes| &classes.merged) {
+        let Merged { class, labels } = merged;
+        progress(Progress::SameClass { class, labels });
     }
 }
 
@@ -219,6 +238,7 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
             categories: &data.categories,
             missing: data.missing,
             fill: &[],
+            dialect: &data.dialect,
         },
     };
     let train = format::open(finder, "data.train", &data.train_source(), reading)?;

@@ -4,6 +4,7 @@ use crate::{
     array::{ArrayKind, Arrays},
     csv::Csv,
     error::{IngestError, Problem},
+    fields::Unnamed,
     images::{Images, is_image},
     parquet,
     progress::Progress,
@@ -53,18 +54,22 @@ pub(crate) fn open(
         return Ok(Box::new(Images::one(file.clone(), source, reading)?));
     }
     if kind == Some(Kind::Parquet) {
-        if let (Wanted::Labelled, Some(_), Some(part)) =
-            (reading.wanted, reading.text.separator, parts.first())
+        if let (Wanted::Labelled, Some(key), Some(part)) =
+            (reading.wanted, reading.text.said_of_text(), parts.first())
         {
-            return Err(part.refuse(Problem::ForTables("separator")));
+            return Err(part.refuse(Problem::ForTables(key)));
         }
         let label = source.label.as_deref();
         return parquet::labelled(finder, &source.data, parts, label, reading);
     }
     let Some(Kind::Arrays(kind)) = kind else {
         let (csv, found) = Csv::open(&source.data, parts, source.label.as_deref(), reading)?;
-        if let Some((file, by)) = &found {
+        if let Some((file, by)) = &found.separator {
             finder.tell(Progress::Separated { file, by: *by });
+        }
+        for Unnamed { column, is_index } in csv.unnamed() {
+            let from = &source.data;
+            finder.tell(Progress::Unnamed { from, column: column + 1, is_index: *is_index });
         }
         return Ok(Box::new(csv));
     };

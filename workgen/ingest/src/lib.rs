@@ -39,6 +39,7 @@
 
 mod array;
 mod bounds;
+mod classes;
 mod columns;
 mod csv;
 mod data;
@@ -49,7 +50,9 @@ mod guard;
 mod images;
 mod into_shards;
 mod meter;
+mod missing;
 mod names;
+mod notation;
 mod number;
 #[cfg_attr(not(feature = "parquet"), path = "parquet/absent.rs")]
 mod parquet;
@@ -66,7 +69,7 @@ mod words;
 
 pub use bounds::{Bounds, Refusal, Step, Unbounded};
 pub use columns::{ColumnReader, ColumnRowReader, ColumnSource};
-pub use error::{FetchError, IngestError, Place, Problem};
+pub use error::{FetchError, IngestError, Place, Problem, RaggedHint, Way};
 pub use plan::Cut;
 pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};

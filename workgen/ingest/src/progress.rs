@@ -38,6 +38,33 @@ pub enum Progress<'a> {
         /// How many.
         files: u64,
     },
+    /// A column without a name was left out.
+    Unnamed {
+        /// Of which source, as the job writes it.
+        from: &'a str,
+        /// The column's position, from 1.
+        column: usize,
+        /// Is it the first, where programs write the numbers of rows? Else it is empty.
+        is_index: bool,
+    },
+    /// Rows without a label were left out.
+    Unlabelled {
+        /// Of which source, as the job writes it.
+        from: &'a str,
+        /// How many.
+        rows: u64,
+        /// Of how many.
+        of: u64,
+        /// Some of the words that they have instead; an empty field has none.
+        words: &'a [String],
+    },
+    /// Labels that are equal as numbers are one class.
+    SameClass {
+        /// The name of the class.
+        class: &'a str,
+        /// Some of the ways in which labels are written.
+        labels: &'a [String],
+    },
     /// Rows with missing values were left out.
     Dropped {
         /// Of which source, as the job writes it.

@@ -10,7 +10,7 @@ use crate::{
 };
 use sojourn_protocol::{
     quantity::to_usize,
-    spec::{Categories, CategoriesSpec, Channels, Missing, SourceSpec},
+    spec::{Categories, CategoriesSpec, Channels, Dialect, Missing, SourceSpec},
 };
 use std::{collections::BTreeMap, path::Path};
 
@@ -31,6 +31,8 @@ pub struct ReadOptions<'a> {
     pub missing: Missing,
     /// The values of missing features where they are the mean, for each feature.
     pub fill: &'a [f32],
+    /// How the fields of a table are written.
+    pub dialect: &'a Dialect,
     /// The folder that paths are relative to.
     pub base_dir: &'a Path,
     /// Where a remote file is copied to, until the reader is dropped; made where it isn't there.
@@ -41,7 +43,7 @@ pub struct ReadOptions<'a> {
 ///
 /// ```no_run
 /// use sojourn_ingest::{ReadOptions, Reader};
-/// use sojourn_protocol::spec::{Channels, Missing, SourceSpec};
+/// use sojourn_protocol::spec::{Channels, Dialect, Missing, SourceSpec};
 /// use std::path::Path;
 ///
 /// let source = SourceSpec {
@@ -49,7 +51,7 @@ pub struct ReadOptions<'a> {
 /// };
 /// let options = ReadOptions {
 ///     features: &[], channels: Channels::First, in_order: &[], categories: &[],
-///     missing: Missing::Refuse, fill: &[],
+///     missing: Missing::Refuse, fill: &[], dialect: &Dialect::default(),
 ///     base_dir: Path::new(""), spool: Path::new("/tmp"),
 /// };
 /// let reader = Reader::open(&source, &options, &mut |_| {})?;
@@ -68,7 +70,7 @@ pub struct Reader {
 pub struct Row<'a> {
     /// The row's features, unscaled, as many as the product of [`Reader::shape`].
     pub numbers: &'a [f32],
-    /// The row's label as text, where the file has labels: classes are compared by it.
+    /// The row's label as text, where the file has labels; empty where this row has none. Classes are compared by it.
     pub label: Option<&'a [u8]>,
     /// The file that it is, of a folder of images: the folder as it was named, and what comes below.
     pub file: Option<&'a str>,
@@ -95,10 +97,12 @@ impl Reader {
             wanted: Wanted::Features(&columns),
             has_shape: true,
             text: TextReading {
+                separator: None,
+                columns: None,
                 categories: &categories,
                 missing: options.missing,
                 fill: options.fill,
-                ..TextReading::default()
+                dialect: options.dialect,
             },
         };
         Ok(Self { table: format::open(&mut finder, "data", source, reading)? })

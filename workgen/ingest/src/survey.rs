@@ -1,12 +1,13 @@
 //! The first pass over a file: how many rows, how wide, and which labels.
 
 use crate::{
+    classes::Classes,
     error::{IngestError, Problem},
     number::shown,
-    table::{Pass, Table},
+    table::{LeftOut, Pass, Table},
     words::Words,
 };
-use sojourn_protocol::{quantity::to_u64, spec::Loss};
+use sojourn_protocol::{classes::ClassIndex, quantity::to_u64, spec::Loss};
 use std::collections::BTreeMap;
 
 /// Most classes that a job may have; more are numbers that should be predicted as such.
@@ -18,10 +19,9 @@ const MAX_LABEL: usize = 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct Survey {
     pub(crate) rows: u64,
-    /// Rows that were left out.
-    pub(crate) dropped: u64,
+    pub(crate) left_out: LeftOut,
     /// The classes, where labels are classes and none were given.
-    pub(crate) classes: Option<Words>,
+    pub(crate) classes: Option<Classes>,
     /// The words of each column whose words weren't known, by the column's name.
     pub(crate) words: BTreeMap<String, Words>,
 }
@@ -31,11 +31,12 @@ impl Survey {
     pub(crate) fn of(
         table: &dyn Table,
         loss: Loss,
-        known: Option<&Words>,
+        known: Option<&[String]>,
         progress: &mut dyn FnMut(u64, u64) -> Result<(), IngestError>,
     ) -> Result<Self, IngestError> {
         let mut count = 0u64;
         let mut found = Words::default();
+        let known = known.map(ClassIndex::new);
         let mut rows = table.rows(Pass::Labels)?;
         while rows.advance()? {
             count += 1;
@@ -45,8 +46,8 @@ impl Survey {
                 continue;
             }
             let name = class(rows.label()).map_err(|problem| rows.refuse_label(problem))?;
-            match known {
-                Some(known) if known.contains(name) => {}
+            match &known {
+                Some(known) if known.place(name).is_some() => {}
                 Some(_) => {
                     return Err(rows.refuse_label(Problem::UnseenLabel(shown(rows.label()))));
                 }
@@ -59,20 +60,28 @@ impl Survey {
                 }
             }
         }
-        let dropped = rows.dropped();
+        let left_out = rows.left_out().clone();
         if count == 0 {
-            let problem = if dropped > 0 { Problem::NoWholeRow } else { Problem::NoRows };
-            return Err(table.refuse(problem));
+            return Err(match left_out {
+                LeftOut { incomplete: 0, unlabelled: 0, .. } => table.refuse(Problem::NoRows),
+                LeftOut { incomplete: 0, .. } => {
+                    table.labels_place().refuse(Problem::NoLabelledRow)
+                }
+                _ => table.refuse(Problem::NoWholeRow),
+            });
         }
-        let classes = (loss == Loss::CrossEntropy && known.is_none()).then_some(found);
-        if let Some(names) = &classes
-            && names.len() == 1
+        let classes = loss == Loss::CrossEntropy && known.is_none();
+        let classes = classes.then(|| Classes::of(found));
+        if let Some(Classes { names, .. }) = &classes
+            && let [only] = names.as_slice()
         {
-            let name = names.first().map(|name| shown(name.as_bytes())).unwrap_or_default();
-            return Err(table.labels_place().refuse(Problem::OneClass(name)));
+            return Err(table.labels_place().refuse(Problem::OneClass(shown(only.as_bytes()))));
+        }
+        if let Some(classes) = &classes {
+            classes.check(count).map_err(|problem| table.labels_place().refuse(problem))?;
         }
         let words = rows.words();
-        Ok(Self { rows: count, dropped, classes, words })
+        Ok(Self { rows: count, left_out, classes, words })
     }
 }
 

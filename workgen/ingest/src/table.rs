@@ -4,11 +4,14 @@
 
 use crate::{
     error::{IngestError, Place, Problem},
-    number::number,
+    number::{number_in, shown},
     words::Words,
 };
-use sojourn_protocol::spec::{Categories, CategoriesSpec, Channels, Columns, Missing, Separator};
-use std::collections::BTreeMap;
+use sojourn_protocol::spec::{
+    Categories, CategoriesSpec, Channels, Columns, DecimalSign, Dialect, Missing, Notation,
+    Separator,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A source's rows, to be read as often as asked.
 pub(crate) trait Table: Send + Sync {
@@ -82,9 +85,9 @@ pub(crate) trait Rows: Send {
     fn label_place(&self) -> Place;
     /// Bytes read so far in this pass.
     fn bytes_read(&self) -> u64;
-    /// Rows left out so far in this pass, because a value was missing.
-    fn dropped(&self) -> u64 {
-        0
+    /// Rows left out so far in this pass.
+    fn left_out(&self) -> &LeftOut {
+        &NOTHING_LEFT_OUT
     }
 
     /// Of each column whose words aren't known yet: those so far in this pass, by the column's name.
@@ -99,12 +102,46 @@ pub(crate) trait Rows: Send {
 
     /// The label as a number.
     fn label_number(&self) -> Result<f32, IngestError> {
-        number(self.label()).map_err(|problem| {
-            self.refuse_label(match problem {
-                Problem::NotANumber(text) => Problem::LabelNotANumber(text),
-                other => other,
-            })
-        })
+        let number = label_number(Notation::default(), self.label());
+        number.map_err(|problem| self.refuse_label(problem))
+    }
+}
+
+/// A label as a number, in this notation.
+pub(crate) fn label_number(notation: Notation, label: &[u8]) -> Result<f32, Problem> {
+    number_in(notation, label).map_err(|problem| match problem {
+        Problem::NotANumber(text) => Problem::LabelNotANumber(text),
+        other => other,
+    })
+}
+
+static NOTHING_LEFT_OUT: LeftOut = LeftOut { incomplete: 0, unlabelled: 0, words: BTreeSet::new() };
+/// Most words of rows without a label that are told.
+const MAX_WORDS: usize = 4;
+
+/// Rows that a pass left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// Rows with a missing feature.
+    pub(crate) incomplete: u64,
+    /// Rows without a label.
+    pub(crate) unlabelled: u64,
+    /// Some of the words that they have instead.
+    pub(crate) words: BTreeSet<String>,
+}
+
+impl LeftOut {
+    /// Counts a row that has this in the place of its label.
+    pub(crate) fn add_unlabelled(&mut self, field: &[u8]) {
+        self.unlabelled += 1;
+        if !field.is_empty() && self.words.len() < MAX_WORDS {
+            self.words.insert(shown(field));
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn rows(&self) -> u64 {
+        self.incomplete + self.unlabelled
     }
 }
 
@@ -173,7 +210,7 @@ pub(crate) struct Reading<'a> {
 }
 
 /// How text is to be read as a table.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct TextReading<'a> {
     /// `None` is found out by the header.
     pub(crate) separator: Option<Separator>,
@@ -183,6 +220,8 @@ pub(crate) struct TextReading<'a> {
     pub(crate) missing: Missing,
     /// The values of missing features, where they are known.
     pub(crate) fill: &'a [f32],
+    /// How fields are written.
+    pub(crate) dialect: &'a Dialect,
 }
 
 impl TextReading<'_> {
@@ -193,6 +232,20 @@ impl TextReading<'_> {
             (self.columns.is_some(), "columns"),
             (!self.categories.is_empty(), "categories"),
             (!self.missing.is_refuse(), "missing"),
+            (self.dialect.missing_values.is_some(), "missing_values"),
+        ];
+        let said = said.into_iter().find(|(is_said, _)| *is_said).map(|(_, key)| key);
+        said.or_else(|| self.said_of_text())
+    }
+
+    /// A key that something is said by of text alone.
+    pub(crate) fn said_of_text(&self) -> Option<&'static str> {
+        let numbers = self.dialect.numbers;
+        let said = [
+            (self.separator.is_some(), "separator"),
+            (self.dialect.header.is_some(), "header"),
+            (numbers.decimal != DecimalSign::Point, "decimal"),
+            (numbers.thousands.is_some(), "thousands"),
         ];
         said.into_iter().find(|(is_said, _)| *is_said).map(|(_, key)| key)
     }

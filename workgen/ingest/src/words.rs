@@ -19,11 +19,6 @@ impl Words {
         self.0.len()
     }
 
-    /// Any one.
-    pub(crate) fn first(&self) -> Option<&str> {
-        self.0.first().map(String::as_str)
-    }
-
     /// In index order: numerically where all are whole numbers, else by bytes.
     pub(crate) fn in_order(self) -> Vec<String> {
         let numbers: Option<Vec<(i128, String)>> =

@@ -281,17 +281,14 @@ fn bad_files_are_told_with_file_line_and_column() {
     );
     assert_eq!(
         one(&format!("x0,x1,class\n{good}")),
-        "t.csv:1: no column `y` (`data.label`); there are 3 columns: `x0`, `x1`, `class`"
+        "t.csv:1: no column `y` (`data.label`); there are 3 columns: `x0`, `x1`, `class`; the first line was taken for the \
+         names of the columns: if it is a row, say `data.header = false`, or give the names, `data.header = [\"a\", \"b\", \
+         ...]`"
     );
     assert_eq!(
         one("x0:x1:y\n1:2:3\n"),
         "t.csv:1: no column `y` (`data.label`); the only one is `x0:x1:y`: what separates columns is said by \
          `data.separator`"
-    );
-    assert_eq!(
-        one(",x0,y\n1,2,3\n"),
-        "t.csv:1: column 1 has no name; if it is the index of a data frame, `index=False` (pandas) or `row.names = FALSE` \
-         (R) leaves it out"
     );
     for (text, what) in
         [(" \n = Robert Boulter = \n", "empty"), ("= Robert Boulter =\n\n", "`= Robert Boulter =`")]
@@ -304,7 +301,10 @@ fn bad_files_are_told_with_file_line_and_column() {
         );
     }
     assert_eq!(one("y\n1\n"), "t.csv:1: no feature column beside the label");
-    assert_eq!(one("x0,,y\n1,2,3\n"), "t.csv:1: column 2 has no name");
+    assert_eq!(
+        one("x0,,y\n1,2,3\n"),
+        "t.csv:1: column 2 has no name; name it, or leave it out: `data.columns = { drop = [2] }`"
+    );
     assert_eq!(one("x0,x0,y\n1,2,3\n"), "t.csv:1: column `x0` is there twice, as number 1 and 2");
     assert_eq!(one("x0,x1,y\n1,2,0\n1,2\n"), "t.csv:3: 2 values, the header has 3 columns");
     assert_eq!(
@@ -334,14 +334,14 @@ fn bad_files_are_told_with_file_line_and_column() {
         one(&format!("x0,x1,y\n{good}1,1e40,2\n")),
         "t.csv:32: column `x1`: `1e40` is too large for single precision"
     );
-    assert_eq!(one(&format!("x0,x1,y\n{good}1,2,\n")), "t.csv:32: column `y`: a value is missing");
     assert_eq!(
-        one(&format!("x0,x1,y\n{good}1,2,nan\n")),
-        "t.csv:32: column `y`: `nan` is not finite"
+        one("x0,x1,y\n1,2,\n3,4,nan\n"),
+        "t.csv: column `y`: no row has a label: it is empty, or a word for what is missing; `data.missing_values` says which \
+         words these are"
     );
     assert_eq!(
         one(&format!("x0,x1,y\n{good}1,\"2,1\n")),
-        "t.csv:32: column `x1`: a quote isn't closed in its line"
+        "t.csv:32: column `x1`: a quote that is opened in this line isn't closed"
     );
     assert_eq!(
         one("x0,x1,y\n1,2,a\n3,4,a\n"),

@@ -10,8 +10,8 @@ use sojourn_protocol::{
     manifest::{LabelScaling, Labels, Scaling, Targets},
     quantity::to_usize,
     spec::{
-        Architecture, Categories, Channels, Loss, Missing, Optimizer, OptimizerName, Precision,
-        TrainingConfig, TrialConfig,
+        Architecture, Categories, Channels, Dialect, Loss, Missing, Optimizer, OptimizerName,
+        Precision, TrainingConfig, TrialConfig,
     },
     unit::TrialContext,
 };
@@ -54,6 +54,9 @@ pub struct Description {
     /// For each feature, the mean that is put there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fill: Vec<f32>,
+    /// How the fields of tables were written; rows to predict are read so too.
+    #[serde(default, skip_serializing_if = "Dialect::is_default")]
+    pub dialect: Dialect,
     /// How features are scaled before they go in.
     pub scaling: FileScaling,
     /// How labels were scaled: a prediction is the output times `std`, plus `mean`.

@@ -8,7 +8,10 @@ use sojourn_protocol::{
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, TrialId},
     manifest::{Labels, Scaling},
-    spec::{Architecture, Categories, Channels, Coding, Loss, Missing, OptimizerName, Precision},
+    spec::{
+        Architecture, Categories, Channels, Coding, Dialect, Loss, Missing, OptimizerName,
+        Precision,
+    },
 };
 use std::collections::BTreeMap;
 
@@ -26,6 +29,7 @@ fn description(scaling: FileScaling) -> Description {
         features: (0..16).map(|n| format!("x{n}")).collect(),
         categories: Vec::new(),
         missing: Missing::Refuse,
+        dialect: Dialect::default(),
         fill: Vec::new(),
         scaling,
         label_scaling: None,

@@ -1,6 +1,7 @@
 //! The keys of `[data]` by kind of file.
 
 use super::*;
+use crate::spec::{DecimalSign, Dialect, Header, Notation, ThousandsSign};
 
 #[test]
 fn arrays_need_fewer_words_and_may_need_others() {
@@ -260,4 +261,70 @@ fn a_job_over_the_data_of_another_needs_no_data_and_looks_at_none() {
     assert_eq!(over(&other).unwrap(), earlier);
     let error = over(&without.replace("epochs", "epocs")).unwrap_err();
     assert!(error.problems().any(|problem| problem.key().contains("epocs")), "{error}");
+}
+
+#[test]
+fn the_manner_of_writing_a_table_is_read_and_checked() {
+    let with = |more: &str| SMALL.replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    let data = parse(&with(
+        "header = [\"a\", \"y\"]\nmissing_values = [\"-\", -999, 0.5]\ndecimal = \",\"\nthousands = \" \"\n\
+         columns = { drop = [\"note_*\", 7] }",
+    ))
+    .unwrap()
+    .data;
+    let words = ["-", "-999", "0.5"].map(str::to_owned).to_vec();
+    let numbers = Notation { decimal: DecimalSign::Comma, thousands: Some(ThousandsSign::Space) };
+    let header = Some(Header::Names(vec!["a".into(), "y".into()]));
+    assert_eq!(data.dialect, Dialect { header, missing_values: Some(words), numbers });
+    let dropped = Columns::DropAt { names: vec!["note_*".into()], positions: vec![7] };
+    assert_eq!(data.columns, Some(dropped));
+    let header = |more: &str| parse(&with(more)).unwrap().data.dialect.header;
+    assert_eq!(header("header = false"), Some(Header::Position));
+    assert_eq!(header("header = true"), Some(Header::First));
+    assert!(parse(SMALL).unwrap().data.dialect.is_default());
+    let by_position = SMALL.replace("label = \"y\"", "label = 3\nheader = false");
+    assert_eq!(parse(&by_position).unwrap().data.label.as_deref(), Some("3"));
+    let spaces = parse(&with("thousands = \"\\u202f\"")).unwrap().data.dialect.numbers.thousands;
+    assert_eq!(spaces, Some(ThousandsSign::NoBreakSpace));
+    let refused = |more: &str| errors_with("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    for (more, told) in [
+        (
+            "header = \"none\"",
+            "`data.header` is a string (`\"none\"`); `false` where no line has the names of columns, or a list of these \
+             names, is wanted",
+        ),
+        (
+            "header = [\"a\"]",
+            "`data.header` has 1 names; from 2 to 1024 are possible, and `false` names columns by their positions",
+        ),
+        ("header = [\"a\", \"a\"]", "`data.header[1]` is `\"a\"`, which is there twice"),
+        ("header = [\"a\", \" b\"]", "`data.header[1]` is empty, or begins or ends with a space"),
+        (
+            "missing_values = [true]",
+            "`data.missing_values[0]` is a boolean (`true`); a word, in quotes, or a number is wanted",
+        ),
+        ("decimal = \";\"", "`data.decimal` is `\";\"`; one of `.`, `,` is wanted"),
+        (
+            "thousands = \".\"",
+            "`data.thousands` is `\".\"`, which is the decimal sign; `data.decimal` says another",
+        ),
+        (
+            "columns = { drop = [0] }",
+            "`data.columns.drop[0]` is 0; a whole number, at least 1, is wanted",
+        ),
+    ] {
+        let found = refused(more);
+        let found = found.split_once(": ").map_or(found.as_str(), |(_, rest)| rest);
+        assert_eq!(found, told, "{more}");
+    }
+    let arrays = |more: &str| {
+        let file = SMALL
+            .replace("x.csv", "x.npz")
+            .replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
+        parse(&file).unwrap_err().to_string()
+    };
+    for key in ["missing_values = []", "header = false", "decimal = \",\"", "thousands = \",\""] {
+        let key_name = key.split(' ').next().unwrap();
+        assert!(arrays(key).contains(&format!("`data.{key_name}` is for ")), "{}", arrays(key));
+    }
 }

@@ -22,8 +22,8 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     seeds,
     spec::{
-        Architecture, AugmentSpace, Channels, ClassWeights, Cnn, DataSpec, Dimension, JobSpec,
-        Loss, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
+        Architecture, AugmentSpace, Channels, ClassWeights, Cnn, DataSpec, Dialect, Dimension,
+        JobSpec, Loss, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
         PlacementSpec, Precision, Sampling, Scale, ScaleLabel, ScheduleSpace, SearchMethod,
         SearchSpec, Split, TrainingSpace,
     },
@@ -148,6 +148,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             columns: None,
             categories: Vec::new(),
             missing: Missing::Refuse,
+            dialect: Dialect::default(),
             window: None,
             tokenizer: None,
             length: std::collections::BTreeMap::new(),

@@ -261,6 +261,7 @@ fn describe(detail: &JobDetail, context: TrialContext, chosen: &Chosen, steps: u
             said @ (Missing::Zero | Missing::Mean) => said,
         },
         fill: data.fill.clone(),
+        dialect: spec.data.dialect.clone(),
         scaling: match context.scaling {
             Scaling::None => FileScaling::None,
             Scaling::Constant(factor) => FileScaling::Constant(factor),

@@ -99,7 +99,8 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         let outputs = predictor.outputs(&chunk.numbers, chunk.rows).await?;
         for (row, outputs) in outputs.chunks_exact(predictor.columns()).enumerate() {
             table.write(outputs, chunk.files.get(row).map(String::as_str))?;
-            if let Some(label) = chunk.labels.get(row) {
+            // An empty label is none.
+            if let Some(label) = chunk.labels.get(row).filter(|label| !label.is_empty()) {
                 score.add(outputs, label);
             }
         }

@@ -139,6 +139,7 @@ impl DataArgs {
             categories: &description.categories,
             missing: description.missing,
             fill: &description.fill,
+            dialect: &description.dialect,
             base_dir: Path::new(""),
             spool,
         };

@@ -2,13 +2,12 @@
 
 use crate::cli::render::text;
 use serde::Serialize;
-use sojourn_protocol::manifest::Labels;
-use std::collections::HashMap;
+use sojourn_protocol::{classes::ClassIndex, manifest::Labels};
 
 /// Sums over the rows whose label the model could have said.
 pub(super) struct Score<'a> {
     /// Index by name; none where labels are numbers.
-    classes: Option<HashMap<&'a str, usize>>,
+    classes: Option<ClassIndex<'a>>,
     rows: u64,
     unknown: u64,
     loss: f64,
@@ -35,9 +34,7 @@ pub(super) struct Scored {
 impl<'a> Score<'a> {
     pub(super) fn new(labels: &'a Labels) -> Self {
         let classes = match labels {
-            Labels::Classes(names) => {
-                Some(names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect())
-            }
+            Labels::Classes(names) => Some(ClassIndex::new(names)),
             Labels::Number | Labels::None => None,
         };
         Self { classes, rows: 0, unknown: 0, loss: 0.0, correct: 0 }
@@ -55,13 +52,13 @@ impl<'a> Score<'a> {
             self.loss += (f64::from(*output) - label).powi(2);
             return;
         };
-        let Some(class) = classes.get(label) else {
+        let Some(class) = classes.place(label) else {
             self.unknown += 1;
             return;
         };
         self.rows += 1;
-        self.correct += u64::from(best(outputs) == *class);
-        self.loss += log_sum(outputs) - outputs.get(*class).copied().map_or(f64::NAN, f64::from);
+        self.correct += u64::from(best(outputs) == class);
+        self.loss += log_sum(outputs) - outputs.get(class).copied().map_or(f64::NAN, f64::from);
     }
 
     /// `None` where no row had a label.

@@ -1,55 +1,156 @@
-//! The lines of a text file.
+//! The records of a text file: its lines, and those of quotes that a line break is in.
 
+use super::split::QuoteState;
 use crate::{
     error::{IngestError, Place, Problem},
     source::{SourceFile, Unpacked},
 };
-use std::io::{BufRead, BufReader, Read};
+use sojourn_protocol::{quantity::to_u64, spec::Separator};
+use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 
-/// The longest line that is read, in bytes.
-const MAX_LINE: u64 = 64 << 20;
+/// The longest record that is read, in bytes.
+const MAX_RECORD: u64 = 64 << 20;
+/// Lines of the longest record: a stray quote must not swallow the rest of the file.
+const MAX_LINES: u64 = 1000;
 const READ_BUFFER: usize = 1 << 20;
+/// Bytes by which the ends of lines are found out.
+const START: u64 = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The lines of one file, with their numbers.
+/// The records of one file, with the numbers of their lines.
 pub(super) struct Lines<'a> {
     pub(super) part: &'a SourceFile,
-    reader: BufReader<Unpacked>,
-    line: Vec<u8>,
+    reader: BufReader<Chain<Cursor<Vec<u8>>, Unpacked>>,
+    /// The byte that ends a line: a carriage return alone, in files of old.
+    end: u8,
+    record: Vec<u8>,
+    /// Lines read so far.
     number: u64,
+    /// The separator that the line `sep=;` of a spreadsheet says.
+    said: Option<Separator>,
+}
+
+/// A record of a file.
+pub(super) struct Record<'a> {
+    /// The number of its first line.
+    pub(super) line: u64,
+    /// The lines that it has.
+    pub(super) lines: u64,
+    /// The text, without the end of the last line.
+    pub(super) text: &'a [u8],
 }
 
 impl<'a> Lines<'a> {
+    /// Begins to read a file, behind its byte order mark and the line `sep=;`.
     pub(super) fn open(part: &'a SourceFile) -> Result<Self, IngestError> {
-        let reader = BufReader::with_capacity(READ_BUFFER, part.read()?);
-        Ok(Self { part, reader, line: Vec::new(), number: 0 })
+        let mut rest = part.read()?;
+        let mut start = Vec::new();
+        (&mut rest).take(START).read_to_end(&mut start).map_err(|error| part.failed(error))?;
+        let is_old = start.contains(&b'\r') && !start.contains(&b'\n');
+        let end = if is_old { b'\r' } else { b'\n' };
+        let mark = if start.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let text = start.get(mark..).unwrap_or_default();
+        let first = text.split(|byte| *byte == end).next().unwrap_or_default();
+        let (said, skipped) = match said(first.trim_ascii()) {
+            Some(Ok(said)) => (Some(said), mark + first.len() + 1),
+            Some(Err(other)) => {
+                let place = Place { line: Some(1), ..Place::of(part.shown()) };
+                return Err(place.refuse(Problem::OtherSeparator(other)));
+            }
+            None => (None, mark),
+        };
+        let mut start = Cursor::new(start);
+        start.set_position(to_u64(skipped));
+        let reader = BufReader::with_capacity(READ_BUFFER, start.chain(rest));
+        let number = u64::from(said.is_some());
+        Ok(Self { part, reader, end, record: Vec::new(), number, said })
     }
 
-    /// The next line, without its end.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, IngestError> {
-        self.line.clear();
-        let mut limited = (&mut self.reader).take(MAX_LINE);
-        let read =
-            limited.read_until(b'\n', &mut self.line).map_err(|error| self.part.failed(error))?;
-        if read == 0 {
+    /// The separator that the file says in a line of its own.
+    pub(super) fn said(&self) -> Option<Separator> {
+        self.said
+    }
+
+    /// The next record, whose fields are separated so.
+    pub(super) fn next(&mut self, separator: Separator) -> Result<Option<Record<'_>>, IngestError> {
+        self.record.clear();
+        if !self.append_line()? {
             return Ok(None);
         }
+        let line = self.number;
+        let mut state = QuoteState::default();
+        state.pass(&self.record, separator.byte());
+        while state.is_open() && self.number - line < MAX_LINES {
+            let length = self.record.len();
+            self.record.push(b'\n');
+            if !self.append_line()? {
+                self.record.truncate(length);
+                break;
+            }
+            state.pass(self.record.get(length..).unwrap_or_default(), separator.byte());
+        }
+        Ok(Some(Record { line, lines: self.number - line + 1, text: &self.record }))
+    }
+
+    /// Appends the next line, without its end, to the record; `false` behind the last.
+    fn append_line(&mut self) -> Result<bool, IngestError> {
+        let length = self.record.len();
+        let limit = MAX_RECORD.saturating_sub(to_u64(length));
+        let mut limited = (&mut self.reader).take(limit);
+        let read = limited
+            .read_until(self.end, &mut self.record)
+            .map_err(|error| self.part.failed(error))?;
+        if read == 0 && limit > 0 {
+            return Ok(false);
+        }
         self.number += 1;
-        let mut line = self.line.as_slice();
-        if let Some(rest) = line.strip_suffix(b"\n") {
-            line = rest.strip_suffix(b"\r").unwrap_or(rest);
-        } else if u64::try_from(read).is_ok_and(|read| read == MAX_LINE) {
+        if self.record.get(length..).is_some_and(|line| line.ends_with(&[self.end])) {
+            self.record.pop();
+            if self.end == b'\n'
+                && self.record.get(length..).is_some_and(|line| line.ends_with(b"\r"))
+            {
+                self.record.pop();
+            }
+        } else if to_u64(read) == limit {
             let place = Place { line: Some(self.number), ..Place::of(self.part.shown()) };
-            return Err(place.refuse(Problem::LongLine { limit: MAX_LINE }));
+            return Err(place.refuse(Problem::LongLine { limit: MAX_RECORD }));
         }
-        if self.number == 1 {
-            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        }
-        Ok(Some((self.number, line)))
+        Ok(true)
     }
 
     /// Bytes read so far, as they lie in the file.
     pub(super) fn bytes_read(&self) -> u64 {
-        self.reader.get_ref().bytes_read()
+        self.reader.get_ref().get_ref().1.bytes_read()
+    }
+}
+
+/// The separator of a line such as `sep=;`, by which spreadsheets are told; none where it is another line.
+fn said(line: &[u8]) -> Option<Result<Separator, String>> {
+    let line = std::str::from_utf8(line).ok()?;
+    let line = line.strip_prefix('"').and_then(|line| line.strip_suffix('"')).unwrap_or(line);
+    let (key, sign) = line.split_at_checked("sep=".len())?;
+    let mut signs = if sign.is_empty() { "\t" } else { sign }.bytes();
+    let (Some(sign), None) = (signs.next(), signs.next()) else { return None };
+    if !key.eq_ignore_ascii_case("sep=") {
+        return None;
+    }
+    let found = Separator::ALL.into_iter().find(|separator| separator.byte() == sign);
+    Some(found.ok_or_else(|| char::from(sign).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_for_spreadsheets_says_the_separator() {
+        assert_eq!(said(b"sep=;"), Some(Ok(Separator::Semicolon)));
+        assert_eq!(said(b"\"SEP=,\""), Some(Ok(Separator::Comma)));
+        // The tab was trimmed with the end of the line.
+        assert_eq!(said(b"sep="), Some(Ok(Separator::Tab)));
+        assert_eq!(said(b"sep=:"), Some(Err(":".to_owned())));
+        for line in ["a,b,sep=;", "sep=ab", "step=;", "sep", ""] {
+            assert_eq!(said(line.as_bytes()), None, "{line}");
+        }
     }
 }

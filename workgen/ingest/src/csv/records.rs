@@ -1,14 +1,18 @@
-//! The records of a CSV source: its lines, parts in name order.
+//! The records of a CSV source, parts in name order.
 
-use super::{Csv, lines::Lines, split::visit};
+use super::{
+    Csv,
+    lines::{Lines, Record},
+    split::visit,
+};
 use crate::{
-    error::{Place, Problem},
+    error::{Place, Problem, RaggedHint},
     fields::{RecordError, Records},
     source::SourceFile,
 };
 use sojourn_protocol::spec::Separator;
 
-/// A pass over the lines.
+/// A pass over the records.
 pub(crate) struct CsvRecords<'a> {
     csv: &'a Csv,
     /// Parts that haven't been opened.
@@ -31,12 +35,24 @@ impl<'a> CsvRecords<'a> {
     }
 }
 
-/// Why there may be more values than columns.
-fn ragged(actual: usize, expected: usize, separator: Separator) -> Problem {
-    let hint = if actual > expected && separator == Separator::Comma {
-        "; a value with a comma must be in quotes, and decimals need a point"
+/// The problem of a record with another number of values than there are columns.
+fn ragged(record: &Record<'_>, actual: usize, csv: &Csv) -> Problem {
+    let expected = csv.columns.len();
+    if csv.has_given_names() {
+        return Problem::NamedWidth { actual, expected };
+    }
+    let is_first = record.line == csv.header_line + 1;
+    let ends_in_separator = record.text.last() == Some(&csv.separator.byte());
+    let hint = if record.lines > 1 {
+        RaggedHint::Lines(record.lines)
+    } else if actual == expected + 1 && ends_in_separator {
+        RaggedHint::LastSeparator
+    } else if actual == expected + 1 && is_first && record.text.first() == Some(&b'"') {
+        RaggedHint::RowNames
+    } else if actual > expected && csv.separator == Separator::Comma {
+        RaggedHint::Comma
     } else {
-        ""
+        RaggedHint::None
     };
     Problem::Ragged { actual, expected, hint }
 }
@@ -47,32 +63,38 @@ impl Records for CsvRecords<'_> {
         mut take: impl FnMut(usize, &[u8]) -> Result<(), Problem>,
     ) -> Result<bool, RecordError> {
         let expected = self.csv.columns.len();
+        let separator = self.csv.separator;
         loop {
             let Some(lines) = &mut self.lines else {
                 let Some(part) = self.parts.next() else { return Ok(false) };
                 let mut lines = Lines::open(part)?;
-                lines.next()?;
+                if self.csv.has_header() {
+                    lines.next(separator)?;
+                }
                 self.lines = Some(lines);
                 continue;
             };
-            let Some((number, line)) = lines.next()? else {
+            let Some(record) = lines.next(separator)? else {
                 self.before += lines.part.bytes();
                 self.lines = None;
                 continue;
             };
             // The last line of many files is empty; no row can be, it has two columns or more.
-            if line.is_empty() && expected > 1 {
+            if record.text.is_empty() && expected > 1 {
                 continue;
             }
-            self.line = number;
-            let separator = self.csv.separator;
-            return match visit(line, separator.byte(), &mut take) {
-                Ok(actual) if actual != expected => {
-                    Err(self.at(number).refuse(ragged(actual, expected, separator)).into())
+            let line = record.line;
+            self.line = line;
+            let problem = match visit(record.text, separator.byte(), &mut take) {
+                Ok(actual) if actual != expected => ragged(&record, actual, self.csv),
+                Ok(_) => return Ok(true),
+                // A stray quote goes on to the next one, which then has text behind it.
+                Err((index, Problem::AfterQuote)) if record.lines > 1 => {
+                    return Err(RecordError::Field(index, Problem::OpenQuote));
                 }
-                Ok(_) => Ok(true),
-                Err((index, problem)) => Err(RecordError::Field(index, problem)),
+                Err((index, problem)) => return Err(RecordError::Field(index, problem)),
             };
+            return Err(self.at(line).refuse(problem).into());
         }
     }
 

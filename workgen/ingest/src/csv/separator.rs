@@ -3,12 +3,12 @@
 use super::split::visit;
 use sojourn_protocol::spec::Separator;
 
-/// The separator of a header line: the first with which the column `wanted` is there; else the comma where there is one,
-/// else what makes the most columns.
-pub(super) fn find(header: &[u8], wanted: Option<&str>) -> Separator {
+/// The separator of a file by its first line: the first with which the column `wanted` is there; else the comma where there is
+/// one, else what makes the most columns. `record` is the file's first record, where its fields are separated so.
+pub(super) fn find(record: impl Fn(Separator) -> Vec<u8>, wanted: Option<&str>) -> Separator {
     let count = |separator: Separator, name: Option<&str>| {
         let mut is_there = name.is_none();
-        let columns = visit(header, separator.byte(), |_, field| {
+        let columns = visit(&record(separator), separator.byte(), |_, field| {
             let field = std::str::from_utf8(field).unwrap_or_default().trim();
             is_there |= Some(field) == name;
             Ok(())
@@ -28,13 +28,24 @@ pub(super) fn find(header: &[u8], wanted: Option<&str>) -> Separator {
     by_columns.max_by_key(|(columns, _)| *columns).map_or(Separator::Comma, |(_, found)| found)
 }
 
+/// The separator of a file whose first line is a row, in which a comma is a decimal sign: what makes the most columns without it.
+pub(super) fn find_beside_commas(record: impl Fn(Separator) -> Vec<u8>) -> Separator {
+    let count = |separator: Separator| {
+        let columns = visit(&record(separator), separator.byte(), |_, _| Ok(()));
+        columns.ok().filter(|columns| *columns > 1)
+    };
+    let others = Separator::ALL.into_iter().filter(|separator| *separator != Separator::Comma);
+    let by_columns = others.filter_map(|separator| Some((count(separator)?, separator)));
+    by_columns.max_by_key(|(columns, _)| *columns).map_or(Separator::Comma, |(_, found)| found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_column_that_is_looked_for_decides_before_the_number_of_columns() {
-        let find = |header: &str, wanted| find(header.as_bytes(), wanted);
+        let find = |header: &str, wanted| find(|_| header.as_bytes().to_vec(), wanted);
         assert_eq!(find("a,b,y", Some("y")), Separator::Comma);
         assert_eq!(find("a;b;y", Some("y")), Separator::Semicolon);
         assert_eq!(find("length, cm;width, cm;\"y\"", Some("y")), Separator::Semicolon);

@@ -1,11 +1,47 @@
-//! One line of CSV as its fields.
+//! One record of CSV as its fields.
 //!
-//! A record is one line: a quoted field must end in its line, so that a stray quote is reported where it is instead of
-//! swallowing the rest of the file. The crate `csv-core` 0.1 reports neither quotes that stay open nor text behind a closing one.
+//! Quotes that stay open, and text behind a closing one, are reported where they are. The crate `csv-core` 0.1 reports neither.
 
 use crate::error::Problem;
 
-/// Calls `take` with each field between `separator`s and its index; returns how many there were.
+/// Where in a record the text so far ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum QuoteState {
+    /// At the beginning of a field.
+    #[default]
+    Start,
+    /// In a field without quotes around it.
+    Plain,
+    /// In quotes.
+    Quoted,
+    /// After a quote inside quotes: the end, or the first half of a doubled one.
+    Quote,
+}
+
+impl QuoteState {
+    /// Goes over more text of a record.
+    pub(super) fn pass(&mut self, text: &[u8], separator: u8) {
+        if !self.is_open() && !text.contains(&b'"') {
+            return;
+        }
+        for byte in text {
+            *self = match (*self, *byte) {
+                (QuoteState::Start, b'"') | (QuoteState::Quote, b'"') => QuoteState::Quoted,
+                (QuoteState::Quoted, b'"') => QuoteState::Quote,
+                (QuoteState::Quoted, _) => QuoteState::Quoted,
+                (_, byte) if byte == separator => QuoteState::Start,
+                _ => QuoteState::Plain,
+            };
+        }
+    }
+
+    /// Is it in quotes that aren't closed yet?
+    pub(super) fn is_open(self) -> bool {
+        self == QuoteState::Quoted
+    }
+}
+
+/// Calls `take` with each field of a record between `separator`s and its index; returns how many there were.
 ///
 /// # Errors
 /// The error of `take`, or a broken quote, with the index of the field.
@@ -40,13 +76,7 @@ fn visit_quoted(
     separator: u8,
     take: &mut impl FnMut(usize, &[u8]) -> Result<(), Problem>,
 ) -> Result<usize, (usize, Problem)> {
-    enum State {
-        Start,
-        Plain,
-        Quoted,
-        /// After a quote inside quotes: the end, or the first half of a doubled one.
-        Quote,
-    }
+    use QuoteState as State;
     let mut field = Vec::new();
     let mut index = 0;
     let mut state = State::Start;
@@ -114,6 +144,22 @@ mod tests {
         assert_eq!(fields_by(r#"1,5;"a;b";c,"#, b';').unwrap(), ["1,5", "a;b", "c,"]);
         assert_eq!(fields(r#"1,"open"#), Err((1, Problem::OpenQuote)));
         assert_eq!(fields(r#""a"b,1"#), Err((0, Problem::AfterQuote)));
+    }
+
+    #[test]
+    fn a_quote_is_open_at_the_end_of_a_line_that_a_field_goes_on_behind() {
+        for (line, is_open) in [
+            ("a,\"b", true),
+            ("a,\"b\"", false),
+            ("a,\"b\"\"", true),
+            ("a\"b", false),
+            ("\"a;b\";\"", true),
+            ("", false),
+        ] {
+            let mut state = QuoteState::default();
+            state.pass(line.as_bytes(), if line.contains(';') { b';' } else { b',' });
+            assert_eq!(state.is_open(), is_open, "{line}");
+        }
     }
 
     proptest! {

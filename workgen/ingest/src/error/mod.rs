@@ -4,7 +4,7 @@ mod problem;
 #[cfg(test)]
 mod tests;
 
-pub use problem::Problem;
+pub use problem::{Problem, RaggedHint, Way};
 
 use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};

@@ -1,7 +1,10 @@
 //! The problems that data may have. A message says the problem, and what to do about it; the place is said before it.
 
 use super::{line, sentence, sides};
-use sojourn_protocol::column::MAX_COLUMNS;
+use sojourn_protocol::{
+    column::MAX_COLUMNS,
+    spec::{DecimalSign, Notation},
+};
 
 /// The problem at a [`Place`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,14 +129,39 @@ pub enum Problem {
     Hdf5,
     #[error("a line of over {limit} bytes; is this a CSV file?")]
     LongLine { limit: u64 },
-    #[error("a quote isn't closed in its line")]
+    #[error("a quote that is opened in this line isn't closed")]
     OpenQuote,
     #[error("text after a closing quote")]
     AfterQuote,
     #[error("the text isn't UTF-8; save the file as UTF-8")]
     NotUtf8,
-    #[error("column {number} has no name{}", pandas_index(*.number))]
+    #[error(
+        "column {number} has no name; name it, or leave it out: `data.columns = {{ drop = [{number}] }}`"
+    )]
     UnnamedColumn { number: usize },
+    /// Behind the last name, in a line that has a value there.
+    #[error(
+        "column {number} has no name, and it isn't empty throughout, as it would be if lines only ended in a separator; name it, \
+         or leave it out: `data.columns = {{ drop = [{number}] }}`"
+    )]
+    ValueWithoutName { number: usize },
+    #[error(
+        "the first line has numbers alone, so it seems to be a row and no names of columns; say `data.header = false`, which \
+         names columns `1`, `2` and so on, or give their names: `data.header = [\"a\", \"b\", ...]`; if these are the names, say \
+         `data.header = true`"
+    )]
+    NumbersForHeader,
+    #[error(
+        "the first line is a comment, and names of columns are wanted; leave such lines out: `grep -v '^#' FILE > NEW_FILE`"
+    )]
+    Comment,
+    #[error(
+        "the line says that columns are separated by `{text}`; of separators `,`, `;`, tab and `|` are read",
+        text = line(.0)
+    )]
+    OtherSeparator(String),
+    #[error("{actual} values, `data.header` names {expected} columns")]
+    NamedWidth { actual: usize, expected: usize },
     #[error(
         "the first line is {what}, no names of columns; if this is text, models of your own are trained on it by `data.window`",
         what = line(.what)
@@ -162,8 +190,8 @@ pub enum Problem {
         actual = line(.actual), expected = line(.expected), of = sentence(.of)
     )]
     HeaderName { number: usize, actual: String, expected: String, of: String },
-    #[error("{actual} values, the header has {expected} columns{hint}")]
-    Ragged { actual: usize, expected: usize, hint: &'static str },
+    #[error("{actual} values, the header has {expected} columns{}", hint.text())]
+    Ragged { actual: usize, expected: usize, hint: RaggedHint },
     #[error("a value is missing")]
     Missing,
     /// A feature of a row to train on, and how the file writes that it is missing.
@@ -209,11 +237,20 @@ pub enum Problem {
     #[error("every row has a missing value, and `data.missing` leaves such rows out")]
     NoWholeRow,
     #[error(
-        "`{text}` has a decimal comma; write it with a decimal point (`{point}`): replace the commas, or save the file \
-         again with English number formats",
-        text = line(.text), point = line(.point)
+        "no row has a label: it is empty, or a word for what is missing; `data.missing_values` says which words these are"
     )]
-    DecimalComma { text: String, point: String },
+    NoLabelledRow,
+    /// Of a job whose labels are classes.
+    #[error(
+        "{distinct} different numbers with decimals in {rows} rows, and each would be a class; are they to be predicted as \
+         numbers? then set `training.loss = \"mse\"`"
+    )]
+    NumbersAsClasses { distinct: usize, rows: u64 },
+    /// A number with another decimal sign than a point, or with signs between thousands.
+    #[error("`{text}` is no number with a decimal point{}", as_ways(.ways), text = line(.text))]
+    OtherNotation { text: String, ways: Vec<Way> },
+    #[error("`{text}` is no number with {}", signs(*.notation), text = line(.text))]
+    NotInNotation { text: String, notation: Notation },
     #[error("`data.{0}` is for {tables}, and this is none", tables = tables(&.0))]
     ForTables(&'static str),
     #[error("it holds {0}, which can be no feature and no label; leave it out by `data.columns`")]
@@ -233,6 +270,8 @@ pub enum Problem {
         name = line(.name), hint = sentence(.hint)
     )]
     NoNamedColumn { name: String, hint: String },
+    #[error("no column {position} (`data.columns`); there are {columns}")]
+    NoPosition { position: u32, columns: usize },
     #[error("`{text}` is no number", text = line(.0))]
     NotANumber(String),
     #[error(
@@ -370,13 +409,77 @@ pub enum Problem {
     LargeImageFile { limit: u64 },
 }
 
-/// Data frames are often saved with their index, which has no name.
-fn pandas_index(number: usize) -> &'static str {
-    if number == 1 {
-        "; if it is the index of a data frame, `index=False` (pandas) or `row.names = FALSE` (R) leaves it out"
-    } else {
-        ""
+/// A notation in which a text is a number, and that number with a decimal point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the type says it")]
+pub struct Way {
+    pub notation: Notation,
+    pub value: String,
+}
+
+/// A likely reason why a line has another number of values than there are columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RaggedHint {
+    /// None is known.
+    None,
+    /// Values or decimals may have commas, which separate columns too.
+    Comma,
+    /// The line ends in a separator.
+    LastSeparator,
+    /// The first value of each row may be its name, as R writes it.
+    RowNames,
+    /// The record has so many lines, because of a line break in quotes.
+    Lines(u64),
+}
+
+impl RaggedHint {
+    fn text(self) -> String {
+        match self {
+            RaggedHint::None => String::new(),
+            RaggedHint::Comma => {
+                "; a value with a comma must be in quotes, and decimals need a point".to_owned()
+            }
+            RaggedHint::LastSeparator => {
+                "; the line ends in a separator, and the header doesn't".to_owned()
+            }
+            RaggedHint::RowNames => {
+                "; if the first is the name of the row, write the file with `col.names = NA` (R)"
+                    .to_owned()
+            }
+            RaggedHint::Lines(lines) => {
+                format!("; a quote that is opened in this line is closed {} lines below", lines - 1)
+            }
+        }
     }
+}
+
+/// The numbers that a text may be, and the keys of the job by which it is read so.
+fn as_ways(ways: &[Way]) -> String {
+    let ways: Vec<String> = ways
+        .iter()
+        .map(|Way { notation, value }| format!("{} by {}", line(value), keys(*notation)))
+        .collect();
+    format!("; it is {}", ways.join(", or "))
+}
+
+fn keys(notation: Notation) -> String {
+    let decimal =
+        (notation.decimal == DecimalSign::Comma).then(|| "`data.decimal = \",\"`".to_owned());
+    let thousands =
+        notation.thousands.map(|sign| format!("`data.thousands = \"{}\"`", sign.text()));
+    decimal.into_iter().chain(thousands).collect::<Vec<_>>().join(" and ")
+}
+
+/// The signs of numbers in a notation.
+fn signs(notation: Notation) -> String {
+    let decimal = match notation.decimal {
+        DecimalSign::Point => "a decimal point",
+        DecimalSign::Comma => "a decimal comma",
+    };
+    let thousands = notation
+        .thousands
+        .map(|sign| format!(" and `{}` between groups of three digits", sign.text()));
+    format!("{decimal}{}", thousands.unwrap_or_default())
 }
 
 /// A column's name as a key of TOML.
@@ -391,7 +494,10 @@ fn key(column: &str) -> String {
 
 /// The files that a key is for.
 fn tables(key: &str) -> &'static str {
-    if key == "separator" { "CSV files" } else { "tables (CSV and Parquet)" }
+    match key {
+        "separator" | "header" | "decimal" | "thousands" => "CSV files",
+        _ => "tables (CSV and Parquet)",
+    }
 }
 
 fn as_written(field: &str) -> String {

@@ -1,6 +1,7 @@
 //! Tests that a message stays one line that can be read, whatever a file has in it.
 
 use super::*;
+use sojourn_protocol::spec::Notation;
 use std::error::Error as _;
 
 /// A text that a file may have in the place of a name.
@@ -25,7 +26,6 @@ fn what_comes_out_of_files_is_shown_as_a_short_line() {
         Problem::Counts { labels: 1, rows: 2, of: long() },
         Problem::CutOff { row: 1, rows: 2, reason: long() },
         Problem::Damaged { how: "ZIP", reason: long() },
-        Problem::DecimalComma { text: long(), point: long() },
         Problem::Dtype(long()),
         Problem::DuplicateColumn { name: long(), first: 1, second: 2 },
         Problem::HeaderName { number: 1, actual: long(), expected: long(), of: long() },
@@ -52,6 +52,12 @@ fn what_comes_out_of_files_is_shown_as_a_short_line() {
         Problem::NullElement(long()),
         Problem::NullRow(long()),
         Problem::OneClass(long()),
+        Problem::NotInNotation { text: long(), notation: Notation::default() },
+        Problem::OtherNotation {
+            text: long(),
+            ways: vec![Way { notation: Notation::default(), value: long() }],
+        },
+        Problem::OtherSeparator(long()),
         Problem::OtherColumns { of: long(), difference: long() },
         Problem::OtherKind(long()),
         Problem::RowShape { actual: vec![1; 10_000], expected: vec![1; 10_000], of: long() },

@@ -1,10 +1,6 @@
 //! Columns of words: their words, and the numbers that they become.
 
-use crate::{
-    error::Problem,
-    number::{is_missing, shown},
-    words::Words,
-};
+use crate::{error::Problem, missing::MissingValues, number::shown, words::Words};
 use sojourn_protocol::{
     bounds::MAX_GIVEN_NAME_CHARS,
     quantity::SaturatingFrom as _,
@@ -22,6 +18,7 @@ pub(super) struct WordColumn {
     coding: Coding,
     /// The index of its first feature.
     first: usize,
+    missing: MissingValues,
 }
 
 /// A field of a column of words.
@@ -33,7 +30,7 @@ pub(super) enum Field {
 }
 
 impl WordColumn {
-    pub(super) fn new(spec: &CategoriesSpec) -> Self {
+    pub(super) fn new(spec: &CategoriesSpec, missing: &MissingValues) -> Self {
         let CategoriesSpec { column, coding, words } = spec;
         let mut new = Self {
             words: Vec::new(),
@@ -41,6 +38,7 @@ impl WordColumn {
             column: column.clone(),
             coding: *coding,
             first: 0,
+            missing: missing.clone(),
         };
         new.set_words(words.clone().unwrap_or_default());
         new
@@ -86,7 +84,7 @@ impl WordColumn {
         let word = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?;
         match self.places.get(word) {
             Some(place) => Ok(Field::Word(*place)),
-            None if is_missing(field) => Ok(Field::Missing),
+            None if self.missing.contains(field) => Ok(Field::Missing),
             None => Err(Problem::UnseenWord(shown(field))),
         }
     }
@@ -108,9 +106,13 @@ impl WordColumn {
 }
 
 /// Takes a field into the words of a column that aren't known yet. Returns whether it is missing.
-pub(super) fn collect(words: &mut Words, field: &[u8]) -> Result<bool, Problem> {
+pub(super) fn collect(
+    words: &mut Words,
+    missing: &MissingValues,
+    field: &[u8],
+) -> Result<bool, Problem> {
     let field = field.trim_ascii();
-    if is_missing(field) {
+    if missing.contains(field) {
         return Ok(true);
     }
     let word = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?;

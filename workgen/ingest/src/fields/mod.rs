@@ -8,10 +8,11 @@ mod coded;
 mod header;
 mod rows;
 
-pub(crate) use header::{Names, choose, same};
+pub(crate) use header::{Names, Unnamed, choose, named, once, same};
 
 use crate::{
     error::{IngestError, Place, Problem},
+    missing::MissingValues,
     names::listed,
     number::shown,
     table::{Pass, Reading, Rows, Schema, Table, Wanted},
@@ -23,7 +24,7 @@ use rows::FieldRows;
 use sojourn_protocol::{
     bounds::MAX_FEATURES,
     quantity::SaturatingFrom as _,
-    spec::{Categories, Missing},
+    spec::{Categories, Header, Missing, Notation},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,12 +35,24 @@ pub(crate) trait FieldSource: Send + Sync {
     where
         Self: 'a;
 
-    /// The names of the columns in order, each once.
+    /// The names of the columns in order; empty where one has none.
     fn columns(&self) -> &[String];
     /// The first file, as messages name it.
     fn first(&self) -> &str;
     /// Where the names of columns are in a file.
     fn header(&self, file: &str) -> Place;
+    /// The end of the message that there is no column of the label's name.
+    fn no_label(&self) -> Option<&'static str> {
+        None
+    }
+    /// Is there a comment in the place of the names?
+    fn has_comment(&self) -> bool {
+        false
+    }
+    /// Are numbers written by people? Else they have a decimal point.
+    fn is_text(&self) -> bool {
+        false
+    }
     /// Bytes of all files, for progress.
     fn bytes(&self) -> u64;
     /// Refuses columns that can't be read, of those that are needed.
@@ -97,6 +110,9 @@ pub(crate) struct FieldTable<S> {
     coded: Vec<WordColumn>,
     label: Option<usize>,
     missing: Missing,
+    missing_values: MissingValues,
+    notation: Notation,
+    unnamed: Vec<Unnamed>,
     /// The values of missing features, where they are to be the mean; none until it is known.
     fill: Vec<f32>,
     /// Is it read to train on?
@@ -115,35 +131,29 @@ impl<S: FieldSource> FieldTable<S> {
         let columns = source.columns().to_vec();
         let first = source.first().to_owned();
         let header = source.header(&first);
-        let label = match wanted {
-            Wanted::Labelled => match label {
-                Some(label) => Some(header::find_label(&header, &columns, label)?),
-                None => {
-                    let columns = listed(&columns);
-                    return Err(Place::of(&first).refuse(Problem::LabelUnsaid(columns)));
-                }
-            },
-            Wanted::Features(_) => columns.iter().position(|name| Some(name.as_str()) == label),
-        };
-        let chosen = match text.columns {
-            Some(chosen) => {
-                let chosen = choose(&header, &columns, label, chosen)?;
-                if chosen.is_empty() {
-                    return Err(header.refuse(Problem::NoFeatures));
-                }
-                chosen
+        let found = find(&source, &header, label, reading).map_err(|error| {
+            let is_lacking = |problem: &Problem| {
+                matches!(
+                    problem,
+                    Problem::NoLabel { .. } | Problem::NoColumn { .. } | Problem::NoTable { .. }
+                )
+            };
+            let is_lacking =
+                matches!(&error, IngestError::Data { problem, .. } if is_lacking(problem));
+            if is_lacking && source.has_comment() {
+                return header.clone().refuse(Problem::Comment);
             }
-            None => Vec::new(),
-        };
-        let names = match wanted {
-            Wanted::Features(names) => names,
-            Wanted::Labelled => &chosen,
-        };
-        let mut roles = header::roles(&header, &columns, label, names)?;
-        let coded = header::code(&header, &columns, &mut roles, text.categories)?;
+            error
+        })?;
+        let FoundColumns { label, features, unnamed } = found;
+        header::once(&header, &columns, features.iter().copied().chain(label))?;
+        let mut roles = header::roles(columns.len(), label, &unnamed, &features);
+        let missing_values = MissingValues::new(text.dialect.missing_values.as_deref());
+        let coded = header::code(&header, &columns, &mut roles, text.categories, &missing_values)?;
         let named = |wanted: fn(&Role) -> bool| -> Vec<String> {
             let columns = columns.iter().zip(&roles);
-            columns.filter(|(_, role)| wanted(role)).map(|(name, _)| name.clone()).collect()
+            let named = columns.filter(|(name, role)| !name.is_empty() && wanted(role));
+            named.map(|(name, _)| name.clone()).collect()
         };
         let schema = Schema {
             shown: shown.to_owned(),
@@ -157,17 +167,35 @@ impl<S: FieldSource> FieldTable<S> {
         };
         let is_labelled = matches!(wanted, Wanted::Labelled);
         let (missing, fill) = (text.missing, text.fill.to_vec());
-        let mut table = Self { source, schema, roles, coded, label, missing, fill, is_labelled };
+        let notation = if source.is_text() { text.dialect.numbers } else { Notation::default() };
+        let mut table = Self {
+            source,
+            schema,
+            roles,
+            coded,
+            label,
+            missing,
+            missing_values,
+            notation,
+            unnamed,
+            fill,
+            is_labelled,
+        };
         table.place()?;
         table.source.check(&table.needed(Pass::All))?;
         Ok(table)
+    }
+
+    /// Columns without a name that are left out.
+    pub(crate) fn unnamed(&self) -> &[Unnamed] {
+        &self.unnamed
     }
 
     /// The columns that a pass looks at.
     fn needed(&self, pass: Pass) -> Vec<Need> {
         let need = |role: &Role| match role {
             Role::Label => Need::Label,
-            Role::Words { .. } => Need::Value,
+            Role::Words { .. } | Role::Blank => Need::Value,
             // Whether it is missing decides if there is a row.
             Role::Feature { .. } if pass == Pass::All || self.missing == Missing::DropRow => {
                 Need::Value
@@ -199,7 +227,7 @@ impl<S: FieldSource> FieldTable<S> {
                     *place = next;
                     features.extend(self.schema.columns.get(index).cloned());
                 }
-                Some(Role::Label | Role::Ignored) | None => {}
+                Some(Role::Label | Role::Ignored | Role::Blank) | None => {}
             }
             if features.len() > MAX_FEATURES {
                 return Err(self.refuse(Problem::TooManyFeatures { limit: MAX_FEATURES }));
@@ -236,7 +264,16 @@ impl<S: FieldSource> Table for FieldTable<S> {
     fn fits(&self, train: &Schema) -> Result<(), IngestError> {
         if !train.columns.is_empty() {
             let header = self.source.header(self.source.first());
-            return same(&header, &self.schema.columns, &train.columns, &train.first);
+            // One file of a data frame may have its index, and another not.
+            let named = |columns: &[String]| -> Vec<String> {
+                columns.iter().filter(|name| !name.is_empty()).cloned().collect()
+            };
+            return same(
+                &header,
+                &named(&self.schema.columns),
+                &named(&train.columns),
+                &train.first,
+            );
         }
         if self.schema.width == train.width {
             return Ok(());
@@ -275,4 +312,58 @@ impl<S: FieldSource> Table for FieldTable<S> {
     fn labels_place(&self) -> Place {
         Place { column: self.label_name(), ..Place::of(&self.schema.shown) }
     }
+}
+
+/// The columns that are looked at.
+struct FoundColumns {
+    label: Option<usize>,
+    /// The columns of features, in order.
+    features: Vec<usize>,
+    unnamed: Vec<Unnamed>,
+}
+
+/// Finds the columns that `reading` wants.
+fn find<S: FieldSource>(
+    source: &S,
+    header: &Place,
+    label: Option<&str>,
+    reading: Reading<'_>,
+) -> Result<FoundColumns, IngestError> {
+    let (wanted, text) = (reading.wanted, reading.text);
+    let columns = source.columns();
+    let label = match (wanted, label) {
+        (Wanted::Labelled, Some(label)) => {
+            Some(header::find_label(header, columns, label, source.no_label())?)
+        }
+        (Wanted::Labelled, None) => {
+            let columns = listed(columns);
+            return Err(Place::of(&header.file).refuse(Problem::LabelUnsaid(columns)));
+        }
+        (Wanted::Features(_), label) => {
+            columns.iter().position(|name| Some(name.as_str()) == label)
+        }
+    };
+    let mut unnamed = header::unnamed(columns);
+    let all_but_label = || (0..columns.len()).filter(|index| Some(*index) != label).collect();
+    let features = match (wanted, text.columns) {
+        (Wanted::Features(names @ [_, ..]), _) => {
+            unnamed.clear();
+            let is_by_position = text.dialect.header == Some(Header::Position);
+            header::find(header, columns, names, is_by_position)?
+        }
+        (Wanted::Features([]), _) | (Wanted::Labelled, None) => {
+            header::named(header, columns, &unnamed, all_but_label())?
+        }
+        (Wanted::Labelled, Some(chosen)) => {
+            let features = header::choose(header, columns, label, chosen)?;
+            // A column that the job leaves out may hold anything.
+            unnamed
+                .retain(|unnamed| chosen.dropped().is_some() && features.contains(&unnamed.column));
+            header::named(header, columns, &unnamed, features)?
+        }
+    };
+    if features.is_empty() && matches!(wanted, Wanted::Labelled) {
+        return Err(header.clone().refuse(Problem::NoFeatures));
+    }
+    Ok(FoundColumns { label, features, unnamed })
 }

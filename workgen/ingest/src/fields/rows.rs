@@ -7,11 +7,12 @@ use super::{
 };
 use crate::{
     error::{IngestError, Place, Problem},
-    number::{is_missing, number, shown, truth},
-    table::{Pass, Rows},
+    notation::plain,
+    number::{number_in, shown, truth},
+    table::{LeftOut, Pass, Rows, label_number},
     words::Words,
 };
-use sojourn_protocol::spec::Missing;
+use sojourn_protocol::spec::{Missing, Notation};
 use std::{collections::BTreeMap, mem};
 
 /// A pass over the rows.
@@ -19,14 +20,17 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
     table: &'a FieldTable<S>,
     pass: Pass,
     records: S::Records<'a>,
-    /// Rows left out.
-    dropped: u64,
+    left_out: LeftOut,
     numbers: Vec<f32>,
     /// How the values of each feature were written so far.
     written: Vec<Option<Written>>,
     label: Vec<u8>,
+    /// Is the label, if it is a number, written with a decimal point?
+    is_label_plain: bool,
     /// For each column of words, those that were found in this pass.
     found: Vec<Words>,
+    /// Features whose manner of writing the present row was the first to show.
+    shown: Vec<usize>,
 }
 
 impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
@@ -36,12 +40,20 @@ impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
             table,
             pass,
             records: table.source.records(table.needed(pass))?,
-            dropped: 0,
+            left_out: LeftOut::default(),
             numbers: vec![0.0; width],
             written: vec![None; width],
             label: Vec::new(),
+            is_label_plain: true,
             found: vec![Words::default(); table.coded.len()],
+            shown: Vec::new(),
         })
+    }
+
+    /// A problem of the present record, in the column `index`.
+    fn refuse(&self, index: usize, problem: Problem) -> IngestError {
+        let column = self.table.schema.columns.get(index).filter(|name| !name.is_empty()).cloned();
+        Place { column, ..self.records.place() }.refuse(problem)
     }
 }
 
@@ -53,8 +65,8 @@ enum Written {
 }
 
 /// A feature's value, in a column whose values were written so until now.
-fn value(field: &[u8], written: &mut Option<Written>) -> Result<f32, Problem> {
-    match (number(field), *written) {
+fn value(field: &[u8], notation: Notation, written: &mut Option<Written>) -> Result<f32, Problem> {
+    match (number_in(notation, field), *written) {
         (Ok(number), None | Some(Written::Numbers)) => {
             *written = Some(Written::Numbers);
             Ok(number)
@@ -76,35 +88,61 @@ struct Sink<'a, S> {
     numbers: &'a mut [f32],
     written: &'a mut [Option<Written>],
     label: &'a mut Vec<u8>,
+    is_label_plain: &'a mut bool,
     /// The words of columns whose words aren't known.
     found: &'a mut [Words],
+    shown: &'a mut Vec<usize>,
     /// A value that is needed isn't there, and the job leaves such rows out.
-    is_dropped: bool,
+    lacks_value: bool,
+    /// The row has no label, and is wanted for it.
+    lacks_label: bool,
+    /// The first thing that is wrong with the row, and its column: a row that is left out may have anything.
+    problem: Option<(usize, Problem)>,
 }
 
 impl<S: FieldSource> Sink<'_, S> {
     /// Takes the field of the column `index`.
-    fn take(&mut self, index: usize, field: &[u8]) -> Result<(), Problem> {
+    fn take(&mut self, index: usize, field: &[u8]) {
+        if let Err(problem) = self.read(index, field)
+            && self.problem.is_none()
+        {
+            self.problem = Some((index, problem));
+        }
+    }
+
+    fn read(&mut self, index: usize, field: &[u8]) -> Result<(), Problem> {
         let table = self.table;
         let drops = table.missing == Missing::DropRow;
         match table.roles.get(index) {
-            Some(Role::Feature { .. }) if drops && is_missing(field) => self.is_dropped = true,
+            Some(Role::Feature { .. }) if drops && table.missing_values.contains(field) => {
+                self.lacks_value = true;
+            }
             Some(Role::Feature { place, .. }) => {
                 let feature = self.numbers.get_mut(*place).zip(self.written.get_mut(*place));
-                if let Some((into, written)) = feature.filter(|_| !self.is_dropped) {
-                    *into = value(field, written)
-                        .or_else(|problem| table.instead((index, *place), field, problem))?;
+                if let Some((into, written)) = feature.filter(|_| !self.lacks_value) {
+                    let was_shown = written.is_some();
+                    let is_missing = table.missing_values.may_be_values()
+                        && table.missing_values.contains(field);
+                    let value = match is_missing {
+                        true => Err(Problem::Missing),
+                        false => value(field, table.notation, written),
+                    };
+                    if !was_shown && written.is_some() {
+                        self.shown.push(*place);
+                    }
+                    *into =
+                        value.or_else(|problem| table.instead((index, *place), field, problem))?;
                 }
             }
             Some(Role::Words { column, .. }) => {
                 let Some(coded) = table.coded.get(*column) else { return Ok(()) };
                 if let Some(found) = self.found.get_mut(*column).filter(|_| !coded.is_known()) {
-                    self.is_dropped |= collect(found, field)? && drops;
+                    self.lacks_value |= collect(found, &table.missing_values, field)? && drops;
                     return Ok(());
                 }
                 match coded.field(field)? {
                     Field::Word(place) => coded.write(place, self.numbers),
-                    Field::Missing if drops => self.is_dropped = true,
+                    Field::Missing if drops => self.lacks_value = true,
                     Field::Missing => {
                         for place in coded.features() {
                             if let Some(into) = self.numbers.get_mut(place) {
@@ -114,16 +152,26 @@ impl<S: FieldSource> Sink<'_, S> {
                     }
                 }
             }
-            Some(Role::Label) => {
-                self.label.clear();
-                self.label.extend_from_slice(field.trim_ascii());
-                // Other words may name a class.
-                let is_missing = self.label.is_empty() || self.label.eq_ignore_ascii_case(b"nan");
-                self.is_dropped |= drops && is_missing;
+            Some(Role::Label) => self.read_label(field),
+            Some(Role::Blank) if !field.trim_ascii().is_empty() => {
+                return Err(Problem::ValueWithoutName { number: index + 1 });
             }
-            Some(Role::Ignored) | None => {}
+            Some(Role::Blank | Role::Ignored) | None => {}
         }
         Ok(())
+    }
+
+    fn read_label(&mut self, field: &[u8]) {
+        let table = self.table;
+        self.label.clear();
+        let field = field.trim_ascii();
+        // Each row to predict has a prediction.
+        self.lacks_label = table.is_labelled && table.missing_values.contains(field);
+        let notation = table.notation;
+        let text = std::str::from_utf8(field).ok().filter(|_| !notation.is_plain());
+        let text = text.and_then(|text| plain(notation, text));
+        *self.is_label_plain = notation.is_plain() || text.is_some();
+        self.label.extend_from_slice(text.as_ref().map_or(field, |plain| plain.as_bytes()));
     }
 }
 
@@ -136,10 +184,14 @@ impl<S: FieldSource> FieldTable<S> {
         field: &[u8],
         problem: Problem,
     ) -> Result<f32, Problem> {
-        if !is_missing(field) {
+        if !self.missing_values.contains(field) {
             return Err(match (problem, self.schema.columns.get(index)) {
                 (Problem::NotANumber(word), Some(column)) if self.is_labelled => {
                     Problem::WordFeature { word, column: shown(column.as_bytes()) }
+                }
+                // A model's rows are no job's, whose keys would read them.
+                (Problem::OtherNotation { text, .. }, _) if !self.is_labelled => {
+                    Problem::NotInNotation { text, notation: self.notation }
                 }
                 (problem, _) => problem,
             });
@@ -160,22 +212,44 @@ impl<S: FieldSource> FieldTable<S> {
 impl<S: FieldSource> Rows for FieldRows<'_, S> {
     fn advance(&mut self) -> Result<bool, IngestError> {
         loop {
+            self.shown.clear();
             let mut sink = Sink {
                 table: self.table,
                 numbers: &mut self.numbers,
                 written: &mut self.written,
                 label: &mut self.label,
+                is_label_plain: &mut self.is_label_plain,
                 found: &mut self.found,
-                is_dropped: false,
+                shown: &mut self.shown,
+                lacks_value: false,
+                lacks_label: false,
+                problem: None,
             };
-            match self.records.advance(|index, field| sink.take(index, field)) {
-                Ok(true) if sink.is_dropped => self.dropped += 1,
-                Ok(is_there) => return Ok(is_there),
-                Err(RecordError::Other(error)) => return Err(error),
-                Err(RecordError::Field(index, problem)) => {
-                    let column = self.table.schema.columns.get(index).cloned();
-                    return Err(Place { column, ..self.records.place() }.refuse(problem));
+            let next = self.records.advance(|index, field| {
+                sink.take(index, field);
+                Ok(())
+            });
+            let Sink { lacks_label, lacks_value, problem, .. } = sink;
+            match next {
+                Ok(true) if lacks_label || lacks_value => {
+                    if lacks_label {
+                        self.left_out.add_unlabelled(&self.label);
+                    } else {
+                        self.left_out.incomplete += 1;
+                    }
+                    for place in &self.shown {
+                        if let Some(written) = self.written.get_mut(*place) {
+                            *written = None;
+                        }
+                    }
                 }
+                Ok(true) => match problem {
+                    None => return Ok(true),
+                    Some((index, problem)) => return Err(self.refuse(index, problem)),
+                },
+                Ok(false) => return Ok(false),
+                Err(RecordError::Other(error)) => return Err(error),
+                Err(RecordError::Field(index, problem)) => return Err(self.refuse(index, problem)),
             }
         }
     }
@@ -191,12 +265,18 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
         &self.label
     }
 
+    fn label_number(&self) -> Result<f32, IngestError> {
+        let plain = Notation::default();
+        let notation = if self.is_label_plain { plain } else { self.table.notation };
+        label_number(notation, &self.label).map_err(|problem| self.refuse_label(problem))
+    }
+
     fn label_place(&self) -> Place {
         Place { column: self.table.label_name(), ..self.records.place() }
     }
 
-    fn dropped(&self) -> u64 {
-        self.dropped
+    fn left_out(&self) -> &LeftOut {
+        &self.left_out
     }
 
     fn words(&mut self) -> BTreeMap<String, Words> {

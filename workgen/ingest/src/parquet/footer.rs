@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::{IngestError, Place, Problem},
-    fields::Names,
+    fields::{Names, named, once},
     source::SourceFile,
 };
 use parquet::{
@@ -56,7 +56,10 @@ impl Footer {
         for column in &self.columns {
             names.push(&column.name).map_err(|problem| at.clone().refuse(problem))?;
         }
-        Ok(names.finish())
+        let names = names.finish();
+        let all = named(at, &names, &[], (0..names.len()).collect())?;
+        once(at, &names, all)?;
+        Ok(names)
     }
 
     pub(super) fn read(file: &SourceFile) -> Result<Self, IngestError> {

@@ -37,7 +37,7 @@ use footer::Footer;
 pub(crate) use named::by_name;
 use part::unpacked;
 use records::ParquetRecords;
-use sojourn_protocol::spec::Columns;
+use sojourn_protocol::{quantity::SaturatingFrom as _, spec::Columns};
 
 /// Rows of numbers and labels.
 pub(crate) fn labelled(
@@ -102,13 +102,16 @@ fn refuse_index(
     columns: &[String],
     chosen: Option<&Columns>,
 ) -> Result<(), IngestError> {
-    let is_chosen = |name: &String| match chosen {
-        Some(Columns::Use(_)) => true,
-        Some(Columns::Drop(dropped)) => dropped.contains(name),
+    let is_chosen = |index: usize, name: &str| match chosen.map(Columns::dropped) {
+        Some(None) => true,
+        Some(Some((names, positions))) => {
+            let position = u32::saturating_from(index + 1);
+            positions.contains(&position) || names.iter().any(|of| Columns::is_meant(of, name))
+        }
         None => false,
     };
-    match columns.iter().find(|name| is_index(name)) {
-        Some(name) if !is_chosen(name) => {
+    match columns.iter().enumerate().find(|(_, name)| is_index(name)) {
+        Some((index, name)) if !is_chosen(index, name) => {
             let place = Place { column: Some(name.clone()), ..Place::of(file) };
             Err(place.refuse(Problem::FrameIndex))
         }

@@ -71,7 +71,10 @@ impl Part<'_> {
         let names = self.footer.names(&file)?;
         let mut chosen = match choice {
             Choice::Job(None) => names.clone(),
-            Choice::Job(Some(chosen)) => choose(&file, &names, None, chosen)?,
+            Choice::Job(Some(chosen)) => {
+                let chosen = choose(&file, &names, None, chosen)?;
+                chosen.into_iter().filter_map(|index| names.get(index).cloned()).collect()
+            }
             Choice::Wanted(wanted) => {
                 names.iter().filter(|name| wanted.contains(&name.as_str())).cloned().collect()
             }

@@ -6,7 +6,7 @@ use crate::{
     plan::{Cut, Part},
 };
 use sojourn_codec::decode;
-use sojourn_protocol::spec::{Channels, DataSpec, Missing, Scale, ScaleLabel, Split};
+use sojourn_protocol::spec::{Channels, DataSpec, Dialect, Missing, Scale, ScaleLabel, Split};
 
 const SHARDS: u32 = 8;
 const ROWS: u64 = 40;
@@ -22,6 +22,7 @@ fn plan() -> Plan {
         columns: None,
         categories: Vec::new(),
         missing: Missing::Refuse,
+        dialect: Dialect::default(),
         window: None,
         tokenizer: None,
         length: BTreeMap::new(),

@@ -233,7 +233,11 @@ fn progress_counts_both_passes_and_tells_of_copies() {
         Progress::Reading { bytes, of } => read.push((bytes, of)),
         Progress::Loading { from, .. } => copied.push((from.to_owned(), 0)),
         Progress::Loaded { from, bytes, .. } => copied.push((from.to_owned(), bytes)),
-        Progress::Separated { .. } | Progress::Dropped { .. } => panic!("no table"),
+        Progress::Separated { .. }
+        | Progress::Dropped { .. }
+        | Progress::Unlabelled { .. }
+        | Progress::SameClass { .. }
+        | Progress::Unnamed { .. } => panic!("no table"),
         Progress::Skipped { .. } => panic!("no folder"),
     };
     let spool = TempDir::new().unwrap();

@@ -8,7 +8,7 @@ use sojourn_ingest::{IngestError, Progress, ReadOptions, Reader, check, ingest};
 use sojourn_protocol::{
     digest::Digest,
     manifest::Labels,
-    spec::{Channels, Missing, SourceSpec},
+    spec::{Channels, Dialect, Missing, SourceSpec},
 };
 use std::{os::unix::fs::symlink, path::Path};
 use tempfile::TempDir;
@@ -62,6 +62,7 @@ fn read(base: &Path, data: &str, shape: &[u32]) -> Result<Vec<Labelled>, IngestE
         categories: &[],
         missing: Missing::Refuse,
         fill: &[],
+        dialect: &Dialect::default(),
         base_dir: base,
         spool: base,
     };

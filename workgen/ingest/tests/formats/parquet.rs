@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use sojourn_ingest::{ReadOptions, Reader, check};
 use sojourn_protocol::{
     manifest::{DataManifest, Labels},
-    spec::{Channels, Missing, SourceSpec},
+    spec::{Channels, Dialect, Missing, SourceSpec},
 };
 use std::sync::Arc;
 
@@ -332,6 +332,7 @@ fn validation_data_and_predictions_find_columns_by_name() {
         categories: &[],
         missing: Missing::Refuse,
         fill: &[],
+        dialect: &Dialect::default(),
         base_dir: dir.path(),
         spool: dir.path(),
     };

@@ -2,7 +2,7 @@
 
 use super::{folder, told, write::*};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
-use sojourn_protocol::spec::{Channels, Missing, SourceSpec};
+use sojourn_protocol::spec::{Channels, Dialect, Missing, SourceSpec};
 use std::path::Path;
 use zip::CompressionMethod::Deflated;
 
@@ -17,6 +17,7 @@ fn open(base: &Path, data: &str, features: &[&str]) -> Result<Reader, IngestErro
         categories: &[],
         missing: Missing::Refuse,
         fill: &[],
+        dialect: &Dialect::default(),
         base_dir: base,
         spool: base,
     };
@@ -116,6 +117,7 @@ fn rows_that_are_in_order_already_are_not_turned_round() {
             categories: &[],
             missing: Missing::Refuse,
             fill: &[],
+            dialect: &Dialect::default(),
             base_dir: dir.path(),
             spool: dir.path(),
         };

@@ -4,7 +4,7 @@ use super::{folder, job, made, numbers, refused, told};
 use sojourn_ingest::{ReadOptions, Reader, check, ingest, survey};
 use sojourn_protocol::{
     manifest::DataManifest,
-    spec::{Channels, Coding, Missing, SourceSpec},
+    spec::{Channels, Coding, Dialect, Missing, SourceSpec},
 };
 use std::path::Path;
 use tempfile::TempDir;
@@ -186,6 +186,7 @@ fn rows_to_predict_are_coded_as_the_model_was_trained() {
             categories: &categories,
             missing: Missing::Mean,
             fill: &fill,
+            dialect: &Dialect::default(),
             base_dir: Path::new(dir.path()),
             spool: dir.path(),
         };

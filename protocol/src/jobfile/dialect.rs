@@ -1,0 +1,101 @@
+//! The keys of `[data]` that say how the fields of a table are written.
+
+use crate::{
+    bounds::MAX_GIVEN_NAME_CHARS,
+    spec::{DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, ThousandsSign},
+};
+use sojourn_forms::{Node, Table};
+use std::collections::BTreeSet;
+
+/// Most columns that a job names.
+const MAX_NAMES: usize = 1 << 10;
+
+/// Reads these keys; `None` after a problem.
+pub(super) fn read(section: &Table<'_>) -> Option<Dialect> {
+    let header = optional(section, "header", header);
+    let missing_values = optional(section, "missing_values", missing_values);
+    let decimal = optional(section, "decimal", |node| {
+        node.word(&[(".", DecimalSign::Point), (",", DecimalSign::Comma)])
+    });
+    let thousands = optional(section, "thousands", thousands);
+    let numbers = Notation { decimal: decimal?.unwrap_or_default(), thousands: thousands? };
+    if !numbers.is_unambiguous() {
+        let sign = numbers.decimal.text();
+        return section.refuse(
+            "thousands",
+            format!("is `\"{sign}\"`, which is the decimal sign; `data.decimal` says another"),
+        );
+    }
+    Some(Dialect { header: header?, missing_values: missing_values?, numbers })
+}
+
+fn optional<T>(
+    section: &Table<'_>,
+    key: &str,
+    read: fn(&Node<'_>) -> Option<T>,
+) -> Option<Option<T>> {
+    section.optional(key).map_or(Some(None), |node| read(&node).map(Some))
+}
+
+/// `false`, `true` or a list of names.
+fn header(node: &Node<'_>) -> Option<Header> {
+    if node.is_boolean() {
+        let is_first = node.boolean()?;
+        return Some(if is_first { Header::First } else { Header::Position });
+    }
+    if !node.is_list() {
+        return node.refuse(format!(
+            "is {}; `false` where no line has the names of columns, or a list of these names, is wanted",
+            node.describe()
+        ));
+    }
+    let elements = node.list("a list of columns' names")?;
+    if elements.len() < 2 || elements.len() > MAX_NAMES {
+        return node.refuse(format!(
+            "has {} names; from 2 to {MAX_NAMES} are possible, and `false` names columns by their positions",
+            elements.len()
+        ));
+    }
+    let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
+    for element in &elements {
+        let name = element.string("the name of a column")?;
+        if name.is_empty() || name.trim() != name {
+            return element.refuse("is empty, or begins or ends with a space");
+        }
+        if name.chars().nth(MAX_GIVEN_NAME_CHARS).is_some() {
+            return element.refuse(format!("has over {MAX_GIVEN_NAME_CHARS} characters"));
+        }
+        if !seen.insert(name) {
+            return element.refuse(format!("is `\"{name}\"`, which is there twice"));
+        }
+        names.push(name.to_owned());
+    }
+    Some(Header::Names(names))
+}
+
+/// Words, which may be numbers such as -999.
+fn missing_values(node: &Node<'_>) -> Option<Vec<String>> {
+    let elements = node.list("a list of words, e.g. `[\"NA\", \"-\"]`,")?;
+    if elements.len() > MAX_MISSING_WORDS {
+        return node.refuse(format!("has over {MAX_MISSING_WORDS} words"));
+    }
+    elements.iter().map(missing_value).collect()
+}
+
+fn missing_value(node: &Node<'_>) -> Option<String> {
+    if node.as_string().is_none() && !node.is_list() && !node.is_table() && !node.is_boolean() {
+        return Some(node.number()?.to_string());
+    }
+    let word = node.string("a word, in quotes, or a number")?.trim();
+    if word.chars().nth(MAX_GIVEN_NAME_CHARS).is_some() {
+        return node.refuse(format!("has over {MAX_GIVEN_NAME_CHARS} characters"));
+    }
+    Some(word.to_owned())
+}
+
+fn thousands(node: &Node<'_>) -> Option<ThousandsSign> {
+    if matches!(node.as_string(), Some("\u{a0}" | "\u{202f}")) {
+        return Some(ThousandsSign::NoBreakSpace);
+    }
+    node.word(&ThousandsSign::ALL.map(|sign| (sign.text(), sign)))
+}
