@@ -14,7 +14,7 @@ const HELP: &str = "Print this list, or the help of a command";
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Start a job and watch it",
-        &["validate", "submit", "jobs", "status", "trials", "top", "events", "share"],
+        &["init", "validate", "submit", "jobs", "status", "trials", "top", "events", "share"],
     ),
     (
         "Change a job",

@@ -10,7 +10,7 @@ use crate::cli::{
     lab::{completions, demo, openapi, replay, simulate},
     model::{check, export, predict, report},
     serve::{backup, command as serve_command, gc, migrate, prepare},
-    submit::{command as submit_command, validate},
+    submit::{command as submit_command, init, validate},
     terminal::{
         columns,
         exit::Failure,
@@ -50,6 +50,14 @@ enum Command {
     Traffic(traffic::Args),
     /// Install the client as a service of systemd, or remove it completely.
     Service(service::Args),
+    /// Look at data, and write a job file for it: a first search.
+    ///
+    /// The data is read whole. Each column of a table is shown with what it holds and what it is taken for: the label, a feature, a
+    /// feature for each word, or nothing, with the reason. The job file has comments, and is accepted by `validate` as it is; whatever
+    /// was guessed is a line in it. Nothing is sent, and no server is needed.
+    ///
+    /// On a terminal the label is asked for unless `--label` says it. Elsewhere `--label` or `--yes` is needed.
+    Init(init::Args),
     /// Check a job file and its data, and show what would run.
     Validate(validate::Args),
     /// Cut a job's data into shards, upload what is missing, and start the job.
@@ -242,6 +250,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Backlog(args) => backlog::run(&args).await,
         Command::Traffic(args) => traffic::run(&args).await,
         Command::Service(args) => service::run(&args),
+        Command::Init(args) => tokio::task::block_in_place(|| init::run(&args)),
         Command::Validate(args) => validate::run(&args).await,
         Command::Submit(args) => submit_command::run(&args).await,
         Command::Jobs(args) => list::run(&args).await,

@@ -4,6 +4,7 @@
 //! | file | is about |
 //! |---|---|
 //! | `calls`, `validate`, `submit`, `reading` | output, its stream, and exit codes |
+//! | `init` | a job file out of data |
 //! | `open_shop` | plans of open shops from files |
 //! | `server` | the commands against a real server |
 //! | `people` | a job from its submission to a model, with real clients |
@@ -90,6 +91,7 @@ mod harm;
 mod hostile;
 mod hostile_bounds;
 mod http;
+mod init;
 mod invented;
 mod labels;
 mod liars;

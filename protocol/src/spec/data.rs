@@ -114,6 +114,17 @@ impl Separator {
         }
     }
 
+    /// The separator, as job files write it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Separator::Comma => ",",
+            Separator::Semicolon => ";",
+            Separator::Tab => "tab",
+            Separator::Pipe => "|",
+        }
+    }
+
     /// The separator as a sentence names it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -335,7 +346,8 @@ pub struct SourceSpec {
 }
 
 /// The kind of file by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// Text, a row a line.
     Csv,

@@ -4,6 +4,7 @@ pub(crate) mod columns;
 pub(crate) mod command;
 pub(crate) mod graphs;
 mod history;
+pub(crate) mod init;
 pub(crate) mod init_weights;
 pub(crate) mod jobfile;
 pub(crate) mod prices;

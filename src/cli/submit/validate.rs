@@ -170,7 +170,10 @@ type Models = BTreeMap<ModelSize, usize>;
 
 /// The data, the models that would be trained on it, and what would be chosen without any host where the job leaves
 /// something open.
-fn check_data(job: &mut Job, python: &PythonArgs) -> Result<(Summary, Models, Chosen), Failure> {
+pub(crate) fn check_data(
+    job: &mut Job,
+    python: &PythonArgs,
+) -> Result<(Summary, Models, Chosen), Failure> {
     let mut reading = Reading::new();
     let (spool, spec) = (workspace::parent(), job.spec.clone());
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);

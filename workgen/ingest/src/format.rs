@@ -42,14 +42,7 @@ pub(crate) fn open(
         return Ok(Box::new(images));
     }
     let parts = finder.find(key, &source.data)?;
-    let mut kind = None;
-    for part in &parts {
-        let found = kind_of(part)?;
-        if *kind.get_or_insert(found) != found {
-            let wanted = kind.map_or("", |kind| kind.file_kind().name());
-            return Err(part.refuse(Problem::NotAs { wanted }));
-        }
-    }
+    let kind = kind_of_all(&parts)?;
     if let (Some(Kind::Image), [file]) = (kind, parts.as_slice()) {
         return Ok(Box::new(Images::one(file.clone(), source, reading)?));
     }
@@ -85,9 +78,22 @@ pub(crate) fn open(
     Ok(Box::new(arrays))
 }
 
+/// The kind of files that must all be of one; none where there are none.
+pub(crate) fn kind_of_all(parts: &[SourceFile]) -> Result<Option<Kind>, IngestError> {
+    let mut kind = None;
+    for part in parts {
+        let found = kind_of(part)?;
+        if *kind.get_or_insert(found) != found {
+            let wanted = kind.map_or("", |kind| kind.file_kind().name());
+            return Err(part.refuse(Problem::NotAs { wanted }));
+        }
+    }
+    Ok(kind)
+}
+
 /// How a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Csv,
     Parquet,
     Arrays(ArrayKind),

@@ -58,6 +58,7 @@ mod number;
 mod parquet;
 mod permutation;
 mod plan;
+mod profile;
 mod progress;
 mod reader;
 mod scaling;
@@ -71,6 +72,10 @@ pub use bounds::{Bounds, Refusal, Step, Unbounded};
 pub use columns::{ColumnReader, ColumnRowReader, ColumnSource};
 pub use error::{FetchError, IngestError, Place, Problem, RaggedHint, Way};
 pub use plan::Cut;
+pub use profile::{
+    ArrayProfile, ColumnProfile, Elements, ImagesProfile, MAX_VALUES, Odd, Profile, ProfileOf,
+    TableProfile, profile,
+};
 pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};
 pub use source::local_path;

@@ -5,12 +5,16 @@
 
 mod body;
 mod dtype;
+mod headers;
 mod idx;
 mod npy;
 mod npz;
 mod rows;
 mod shape;
 mod tensors;
+
+pub(crate) use headers::headers;
+pub use headers::{ArrayProfile, Elements};
 
 use crate::{
     error::{IngestError, Place, Problem},

@@ -18,8 +18,8 @@ const START: u64 = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The records of one file, with the numbers of their lines.
-pub(super) struct Lines<'a> {
-    pub(super) part: &'a SourceFile,
+pub(crate) struct Lines<'a> {
+    pub(crate) part: &'a SourceFile,
     reader: BufReader<Chain<Cursor<Vec<u8>>, Unpacked>>,
     /// The byte that ends a line: a carriage return alone, in files of old.
     end: u8,
@@ -31,18 +31,18 @@ pub(super) struct Lines<'a> {
 }
 
 /// A record of a file.
-pub(super) struct Record<'a> {
+pub(crate) struct Record<'a> {
     /// The number of its first line.
-    pub(super) line: u64,
+    pub(crate) line: u64,
     /// The lines that it has.
-    pub(super) lines: u64,
+    pub(crate) lines: u64,
     /// The text, without the end of the last line.
-    pub(super) text: &'a [u8],
+    pub(crate) text: &'a [u8],
 }
 
 impl<'a> Lines<'a> {
     /// Begins to read a file, behind its byte order mark and the line `sep=;`.
-    pub(super) fn open(part: &'a SourceFile) -> Result<Self, IngestError> {
+    pub(crate) fn open(part: &'a SourceFile) -> Result<Self, IngestError> {
         let mut rest = part.read()?;
         let mut start = Vec::new();
         (&mut rest).take(START).read_to_end(&mut start).map_err(|error| part.failed(error))?;
@@ -67,12 +67,12 @@ impl<'a> Lines<'a> {
     }
 
     /// The separator that the file says in a line of its own.
-    pub(super) fn said(&self) -> Option<Separator> {
+    pub(crate) fn said(&self) -> Option<Separator> {
         self.said
     }
 
     /// The next record, whose fields are separated so.
-    pub(super) fn next(&mut self, separator: Separator) -> Result<Option<Record<'_>>, IngestError> {
+    pub(crate) fn next(&mut self, separator: Separator) -> Result<Option<Record<'_>>, IngestError> {
         self.record.clear();
         if !self.append_line()? {
             return Ok(None);
@@ -119,7 +119,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Bytes read so far, as they lie in the file.
-    pub(super) fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         self.reader.get_ref().get_ref().1.bytes_read()
     }
 }

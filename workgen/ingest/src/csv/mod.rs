@@ -6,13 +6,15 @@ mod records;
 mod separator;
 mod split;
 
+pub(crate) use split::visit;
+
 use crate::{
     error::{IngestError, Place, Problem},
     fields::{FieldSource, FieldTable, Need, same},
     source::SourceFile,
     table::{Reading, Wanted},
 };
-use lines::Lines;
+pub(crate) use lines::Lines;
 use records::CsvRecords;
 use sojourn_protocol::spec::{DecimalSign, Header, Separator};
 

@@ -13,12 +13,15 @@ mod decode;
 mod exif;
 mod fit;
 mod jpeg;
+mod look;
 mod picture;
 mod png;
 mod rows;
 mod walk;
 
 pub(crate) use decode::is_image;
+pub use look::ImagesProfile;
+pub(crate) use look::look;
 
 use crate::{
     bounds::SharedBounds,

@@ -32,6 +32,16 @@ pub(crate) fn by_name(
     Err(refused(shown))
 }
 
+/// Refuses a file that somebody wants to look at.
+pub(crate) fn each_row(
+    _: &mut Finder<'_>,
+    shown: &str,
+    _: Vec<SourceFile>,
+    _: &mut dyn FnMut(u64, usize, &[u8]),
+) -> Result<Vec<(String, Option<&'static str>)>, IngestError> {
+    Err(refused(shown))
+}
+
 fn refused(shown: &str) -> IngestError {
     Place::of(shown).refuse(Problem::NotBuilt("Parquet"))
 }

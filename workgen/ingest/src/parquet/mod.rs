@@ -15,6 +15,7 @@
 mod begins;
 mod chunks;
 mod column;
+mod each_row;
 mod elements;
 mod footer;
 mod guard;
@@ -33,6 +34,7 @@ use crate::{
     table::{Reading, Table, Wanted},
 };
 pub(crate) use begins::begins;
+pub(crate) use each_row::each_row;
 use footer::Footer;
 pub(crate) use named::by_name;
 use part::unpacked;

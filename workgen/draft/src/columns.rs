@@ -1,0 +1,238 @@
+//! What each column of a table is taken for.
+
+use crate::{
+    label::LabelKind,
+    notation::Reading,
+    number::{clipped, counted, grouped, short, some},
+};
+use serde::Serialize;
+use sojourn_ingest::{ColumnProfile, TableProfile};
+use std::collections::BTreeSet;
+
+/// Words of a column that is taken as a feature for each.
+const MAX_WORDS: usize = 64;
+/// Features that all columns of words may have together.
+const MAX_WORD_FEATURES: usize = 2048;
+/// Of this many rows or more, a word of a column is in two at least, in the mean.
+const MIN_ROWS_OF_WORD: u64 = 2;
+/// A column may have so many different words among its numbers that are taken for missing values.
+const MAX_ODD_WORDS: usize = 5;
+/// Characters from which a value is a text.
+const LONG_TEXT: usize = 100;
+
+/// What a column is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Taken {
+    /// The labels.
+    Label(LabelKind),
+    /// A feature.
+    Number,
+    /// A feature for each word.
+    OneHot,
+    /// Nothing: `data.columns` leaves it out.
+    LeftOut,
+    /// Nothing: a column without a name is left out by itself.
+    Unnamed,
+}
+
+/// A column, and what is made of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TakenColumn {
+    /// The column; its position where it has no name.
+    pub column: String,
+    /// What it holds.
+    pub holds: String,
+    /// What it is taken for.
+    pub taken: Taken,
+    /// Why, where that isn't plain.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub because: String,
+    /// Fields that are missing, those with odd words among them.
+    pub missing: u64,
+    /// Words among numbers that are taken for missing values.
+    #[serde(skip)]
+    pub(crate) odd_words: Vec<String>,
+}
+
+/// All columns of a table, whose label is `label`.
+pub(crate) fn take(
+    table: &TableProfile,
+    reading: &Reading,
+    label: (&str, LabelKind),
+) -> Vec<TakenColumn> {
+    let mut word_features = 0;
+    let columns = (1..).zip(&table.columns);
+    columns
+        .map(|(position, column)| {
+            let holds = holds(column, reading);
+            let named = |taken, because: String| TakenColumn {
+                column: column.name.clone(),
+                holds: holds.clone(),
+                taken,
+                because,
+                missing: column.missing,
+                odd_words: Vec::new(),
+            };
+            if column.name == label.0 {
+                return named(Taken::Label(label.1), String::new());
+            }
+            if column.name.is_empty() {
+                let because = "it has no name".to_owned();
+                let column = position.to_string();
+                return TakenColumn { column, ..named(Taken::Unnamed, because) };
+            }
+            if let Some(because) = useless(table, column) {
+                return named(Taken::LeftOut, because);
+            }
+            let numbers = reading.numbers(column);
+            if numbers == column.values || column.truths == column.values {
+                return named(Taken::Number, String::new());
+            }
+            if let Some(odd_words) = odd_words(column, reading) {
+                let odd = column.values - numbers;
+                let words = some(odd_words.iter().map(String::as_str), 3);
+                let because = format!("{} with {words} taken for missing", counted(odd, "field"));
+                let missing = column.missing + odd;
+                return TakenColumn { missing, odd_words, ..named(Taken::Number, because) };
+            }
+            match words(column) {
+                Ok(count) if word_features + count > MAX_WORD_FEATURES => {
+                    let because = format!("more than {MAX_WORD_FEATURES} features of words in all");
+                    named(Taken::LeftOut, because)
+                }
+                Ok(count) => {
+                    word_features += count;
+                    named(Taken::OneHot, String::new())
+                }
+                Err(because) => named(Taken::LeftOut, because),
+            }
+        })
+        .collect()
+}
+
+/// Why nothing can be learnt of a column, where that is so.
+fn useless(table: &TableProfile, column: &ColumnProfile) -> Option<String> {
+    if let Some(what) = &column.unreadable {
+        return Some(format!("it holds {what}"));
+    }
+    if column.values == 0 {
+        return Some("it is empty".to_owned());
+    }
+    if let (Some(distinct), 0) = (&column.distinct, column.missing)
+        && distinct.len() == 1
+    {
+        let value = distinct.keys().next().map_or(String::new(), |value| clipped(value));
+        return Some(format!("it is always {value}"));
+    }
+    if column.name.starts_with("__index_level_") {
+        return Some("it is the index of a data frame".to_owned());
+    }
+    if column.counts_rows && column.values > 2 {
+        return Some("it counts the rows".to_owned());
+    }
+    let is_different = column.different().is_none_or(|count| count as u64 == table.rows);
+    if is_identifier(&column.name) && is_different && table.rows > 2 {
+        return Some("it names the row".to_owned());
+    }
+    None
+}
+
+/// Is it the name of a number or a word that tells rows apart?
+fn is_identifier(name: &str) -> bool {
+    let lower = name.trim().to_ascii_lowercase();
+    let ends_so =
+        ["_id", " id", ".id", "-id", "_key", "uuid", "guid"].iter().any(|end| lower.ends_with(end));
+    let is_camel = name.ends_with("Id") || name.ends_with("ID");
+    ends_so
+        || is_camel
+        || matches!(
+            lower.as_str(),
+            "id" | "index" | "key" | "rowid" | "row" | "unnamed: 0" | "no" | "nr"
+        )
+}
+
+/// The words among a column's numbers, where there are few.
+fn odd_words(column: &ColumnProfile, reading: &Reading) -> Option<Vec<String>> {
+    let numbers = reading.numbers(column);
+    let distinct = column.distinct.as_ref();
+    // Nine of ten are numbers.
+    if numbers == 0 || 10 * (column.values - numbers) > column.values {
+        return None;
+    }
+    let words: Vec<String> = match distinct {
+        Some(distinct) => {
+            let words = distinct.keys().filter(|value| value.parse::<f64>().is_err());
+            let words = words.filter(|value| !value.bytes().any(|byte| byte.is_ascii_digit()));
+            words.take(MAX_ODD_WORDS + 1).cloned().collect()
+        }
+        None => {
+            let shown: BTreeSet<String> = column.odd.iter().map(|odd| odd.field.clone()).collect();
+            shown.into_iter().collect()
+        }
+    };
+    (!words.is_empty() && words.len() <= MAX_ODD_WORDS).then_some(words)
+}
+
+/// How many words a column has, where each can be a feature.
+fn words(column: &ColumnProfile) -> Result<usize, String> {
+    if 10 * column.dates >= 9 * column.values {
+        return Err("it holds dates".to_owned());
+    }
+    if column.longest > LONG_TEXT {
+        return Err("it holds texts".to_owned());
+    }
+    match column.different() {
+        Some(count) if count <= MAX_WORDS && column.values >= MIN_ROWS_OF_WORD * count as u64 => {
+            Ok(count)
+        }
+        Some(count) => Err(format!("{} different words are too many", grouped(count as u64))),
+        None => Err("it has thousands of different words".to_owned()),
+    }
+}
+
+/// What a column holds, in a few words.
+fn holds(column: &ColumnProfile, reading: &Reading) -> String {
+    let missing = match column.missing {
+        0 => String::new(),
+        missing => format!(", {} missing", grouped(missing)),
+    };
+    if let Some(what) = &column.unreadable {
+        return what.clone();
+    }
+    if column.values == 0 {
+        return "nothing".to_owned();
+    }
+    let numbers = reading.numbers(column);
+    if numbers == column.values {
+        let kind = if reading.are_whole(column) { "whole numbers" } else { "numbers" };
+        let range = column.range.filter(|_| reading.notation.is_plain());
+        let range = range
+            .map_or(String::new(), |(low, high)| format!(", {} to {}", short(low), short(high)));
+        return format!("{kind}{range}{missing}");
+    }
+    if column.truths == column.values {
+        return format!("truth values{missing}");
+    }
+    if 10 * column.dates >= 9 * column.values {
+        return format!("dates{missing}");
+    }
+    if 2 * numbers > column.values {
+        let odd = some(column.odd.iter().map(|odd| odd.field.as_str()), 2);
+        return format!(
+            "numbers, and {}: {odd}{missing}",
+            counted(column.values - numbers, "word")
+        );
+    }
+    match &column.distinct {
+        Some(distinct) => {
+            let count = distinct.len() as u64;
+            format!(
+                "{}: {}{missing}",
+                counted(count, "word"),
+                some(distinct.keys().map(String::as_str), 3)
+            )
+        }
+        None => format!("words{missing}"),
+    }
+}

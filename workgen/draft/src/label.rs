@@ -1,0 +1,132 @@
+//! Which column is the label, and what its values are.
+
+use crate::notation::Reading;
+use serde::Serialize;
+use sojourn_ingest::{ColumnProfile, TableProfile};
+
+/// Classes that whole numbers may be taken for.
+const MAX_NUMBERED_CLASSES: usize = 20;
+/// Rows that a class has at least, in the mean, for whole numbers to be taken for classes.
+const MIN_ROWS_OF_CLASS: u64 = 5;
+
+/// What labels are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelKind {
+    /// Each different value is a class.
+    Classes,
+    /// Numbers, to be predicted as such.
+    Numbers,
+}
+
+/// A guess at which column is the label.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Guess {
+    /// The column.
+    pub column: String,
+    /// Why.
+    pub because: &'static str,
+}
+
+/// Names of labels, in the order in which they are looked for.
+const NAMES: [&str; 40] = [
+    "label",
+    "labels",
+    "target",
+    "targets",
+    "class",
+    "y",
+    "outcome",
+    "response",
+    "species",
+    "diagnosis",
+    "survived",
+    "churn",
+    "churned",
+    "exited",
+    "default",
+    "defaulted",
+    "approved",
+    "fraud",
+    "is_fraud",
+    "spam",
+    "category",
+    "grade",
+    "cover_type",
+    "covertype",
+    "quality",
+    "income",
+    "salary",
+    "price",
+    "saleprice",
+    "sale_price",
+    "charges",
+    "fare",
+    "rings",
+    "median_house_value",
+    "medhousevalue",
+    "medhouseval",
+    "medv",
+    "consumption",
+    "demand",
+    "sales",
+];
+
+/// The column that is most likely the label: by its name, else the last that may be one.
+#[must_use]
+pub fn guess(table: &TableProfile) -> Option<Guess> {
+    let reading = Reading::of(table);
+    let can_be = |column: &&ColumnProfile| kind(column, &reading).is_ok();
+    let named = |wanted: &&str| {
+        let mut columns = table.columns.iter().filter(can_be);
+        columns.find(|column| column.name.trim().eq_ignore_ascii_case(wanted))
+    };
+    if let Some(column) = NAMES.iter().find_map(named) {
+        return Some(Guess { column: column.name.clone(), because: "by its name" });
+    }
+    let ends_so = |column: &&ColumnProfile| {
+        let name = column.name.to_ascii_lowercase();
+        ["_label", "_class", "_target", " class", " label"].iter().any(|end| name.ends_with(end))
+    };
+    if let Some(column) = table.columns.iter().filter(can_be).find(ends_so) {
+        return Some(Guess { column: column.name.clone(), because: "by the end of its name" });
+    }
+    let last = table.columns.iter().rev().find(can_be)?;
+    Some(Guess { column: last.name.clone(), because: "the last column that can be one" })
+}
+
+/// What the values of a column are as labels.
+pub(crate) fn kind(column: &ColumnProfile, reading: &Reading) -> Result<LabelKind, String> {
+    let name = &column.name;
+    if let Some(what) = &column.unreadable {
+        return Err(format!("`{name}` holds {what}, which can be no label"));
+    }
+    if name.is_empty() {
+        return Err("a column without a name can be no label".to_owned());
+    }
+    if column.values == 0 {
+        return Err(format!("`{name}` is empty"));
+    }
+    let different = column.different();
+    if different == Some(1) {
+        return Err(format!("`{name}` has the same value in all rows"));
+    }
+    let are_numbers = reading.numbers(column) == column.values;
+    if are_numbers {
+        if column.counts_rows && column.values > 2 {
+            return Err(format!("`{name}` counts the rows"));
+        }
+        let are_few = different.is_some_and(|count| {
+            count <= MAX_NUMBERED_CLASSES && column.values >= MIN_ROWS_OF_CLASS * count as u64
+        });
+        let are_whole = reading.are_whole(column);
+        return Ok(if are_whole && are_few { LabelKind::Classes } else { LabelKind::Numbers });
+    }
+    match different {
+        None => Err(format!("`{name}` has thousands of different words: no class has enough rows")),
+        Some(count) if 2 * count as u64 > column.values && count > 2 => {
+            Err(format!("`{name}` has a word of its own in nearly every row"))
+        }
+        Some(_) => Ok(LabelKind::Classes),
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers and lists, as people read them.
+
+/// `1,234 rows`, `1 row`.
+pub(crate) fn counted(count: u64, unit: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {unit}{plural}", grouped(count))
+}
+
+/// `1,234`
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number in at most six digits.
+pub(crate) fn short(number: f64) -> String {
+    let magnitude = number.abs();
+    if number.fract() == 0.0 && magnitude < 1e12 {
+        return format!("{number:.0}");
+    }
+    if (1e-3..1e6).contains(&magnitude) {
+        let text = format!("{number:.3}");
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    format!("{number:.3e}")
+}
+
+/// The first words, as a list that may go on.
+pub(crate) fn some<'a>(words: impl IntoIterator<Item = &'a str>, most: usize) -> String {
+    let mut words = words.into_iter();
+    let mut text: Vec<String> = words.by_ref().take(most).map(clipped).collect();
+    if words.next().is_some() {
+        text.push("...".to_owned());
+    }
+    text.join(", ")
+}
+
+/// A word of limited length.
+pub(crate) fn clipped(word: &str) -> String {
+    const LIMIT: usize = 24;
+    match word.char_indices().nth(LIMIT) {
+        Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()),
+        None => word.to_owned(),
+    }
+}
+
+/// A text as TOML writes it.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(character);
+            }
+            character if character.is_control() => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A key as TOML writes it: bare where it may be.
+pub(crate) fn key(text: &str) -> String {
+    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !text.is_empty() && text.bytes().all(is_bare) { text.to_owned() } else { quoted(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_words_are_short() {
+        assert_eq!(counted(1, "row"), "1 row");
+        assert_eq!(counted(1_234_567, "row"), "1,234,567 rows");
+        assert_eq!([short(3.0), short(0.125), short(-2.5)], ["3", "0.125", "-2.5"]);
+        assert_eq!(short(1.5e-7), "1.500e-7");
+        assert_eq!(some(["a", "b", "c"], 2), "a, b, ...");
+        assert_eq!(some(["a", "b"], 2), "a, b");
+    }
+
+    #[test]
+    fn texts_and_keys_are_toml() {
+        assert_eq!(quoted("a \"b\" \\ \u{7f}"), r#""a \"b\" \\ \u007f""#);
+        assert_eq!([key("a_b-1"), key("a b"), key("")], ["a_b-1", "\"a b\"", "\"\""]);
+    }
+}

@@ -1,0 +1,265 @@
+//! A job over a table.
+
+use crate::{
+    Draft, Wishes,
+    columns::{Taken, TakenColumn, take},
+    job::{JobText, Length, patience},
+    label::{LabelKind, guess, kind},
+    notation::Reading,
+    number::{counted, grouped, key, quoted},
+};
+use sojourn_ingest::{ColumnProfile, TableProfile};
+use sojourn_protocol::spec::{FileKind, Separator};
+
+/// The words that mean a missing value unless a job says others.
+const USUAL_MISSING: [&str; 6] = ["NA", "N/A", "NaN", "null", "?", "None"];
+
+/// Makes a job file for a table.
+pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, Vec<String>> {
+    let reading = Reading::of(table);
+    let mut problems = problems(table);
+    let guessed = match wishes.label {
+        Some(_) => None,
+        None => guess(table),
+    };
+    let wanted = wishes.label.or(guessed.as_ref().map(|guess| guess.column.as_str()));
+    let label = wanted.and_then(|name| table.columns.iter().find(|column| column.name == name));
+    let label = match (label, wanted) {
+        (Some(label), _) => match kind(label, &reading) {
+            Ok(found) => Some((label, wishes.labels.unwrap_or(found))),
+            Err(why) => {
+                problems.push(why);
+                None
+            }
+        },
+        (None, Some(wanted)) => {
+            let names: Vec<&str> =
+                table.columns.iter().map(|column| column.name.as_str()).collect();
+            problems
+                .push(format!("there is no column `{wanted}`; there are `{}`", names.join("`, `")));
+            None
+        }
+        (None, None) => {
+            problems.push("no column can be the label: `--label` names one".to_owned());
+            None
+        }
+    };
+    let Some((label, labels)) = label else { return Err(problems) };
+    if labels == LabelKind::Numbers && reading.numbers(label) < label.values {
+        let odd = label.odd.first().map_or("", |odd| odd.field.as_str());
+        problems.push(format!(
+            "labels that are numbers were asked for, and `{}` has words such as `{odd}`",
+            label.name
+        ));
+    }
+    let columns = take(table, &reading, (&label.name, labels));
+    if !columns.iter().any(|column| matches!(column.taken, Taken::Number | Taken::OneHot)) {
+        problems.push("no column is left that a model could learn from".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let remarks = remarks(table, &reading, &columns, (label, labels));
+    let job = job(table, &reading, &columns, (label, labels), wishes);
+    Ok(Draft { job, files: Vec::new(), label: guessed, columns, remarks })
+}
+
+/// The reasons for which a table can't be read, whatever its columns are taken for.
+fn problems(table: &TableProfile) -> Vec<String> {
+    let mut problems = Vec::new();
+    if table.rows < 8 {
+        problems.push(format!("{} are too few to train on", counted(table.rows, "row")));
+    }
+    if table.columns.len() < 2 {
+        let separator = "a table has two columns or more: `--separator` says what separates them";
+        problems.push(separator.to_owned());
+    }
+    if table.ragged > 0 {
+        let first: Vec<String> = table
+            .ragged_lines
+            .iter()
+            .map(|odd| format!("line {} ({})", odd.line, odd.field))
+            .collect();
+        let wanted = table.columns.len();
+        problems.push(format!(
+            "{} with another number of fields than the first, which has {wanted}: {}",
+            counted(table.ragged, "line"),
+            first.join(", ")
+        ));
+    }
+    if table.has_header {
+        let mut names: Vec<&str> =
+            table.columns.iter().map(|column| column.name.as_str()).collect();
+        names.retain(|name| !name.is_empty());
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair.first() == pair.last());
+        if let Some([name, ..]) = twice {
+            problems.push(format!("two columns are called `{name}`"));
+        }
+    }
+    problems
+}
+
+/// What was guessed, and what changes it.
+fn remarks(
+    table: &TableProfile,
+    reading: &Reading,
+    columns: &[TakenColumn],
+    (label, labels): (&ColumnProfile, LabelKind),
+) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if table.format == FileKind::Csv && !table.has_header {
+        remarks.push(
+            "the first line was taken for a row: columns are named by their positions, and `header = [\"a\", ...]` names them"
+                .to_owned(),
+        );
+    }
+    if let Some(other) = reading.other {
+        let sign = |notation: sojourn_protocol::spec::Notation| match notation.thousands {
+            Some(_) => "`1,234` was taken for a thousand and more",
+            None => "`1,234` was taken for one and a fraction",
+        };
+        let key = match other.thousands {
+            Some(_) => "`thousands = \",\"`",
+            None => "`decimal = \",\"`",
+        };
+        remarks.push(format!("{}: {key} in its place says otherwise", sign(reading.notation)));
+    }
+    if label.missing > 0 {
+        remarks.push(format!(
+            "{} without a label are left out; `missing_values` says which words mean that",
+            counted(label.missing, "row")
+        ));
+    }
+    if labels == LabelKind::Classes && reading.numbers(label) == label.values {
+        remarks.push(format!(
+            "`{}` was taken for {} classes; `--labels numbers` predicts it as a number",
+            label.name,
+            label.different().map_or_else(|| "many".to_owned(), |count| grouped(count as u64))
+        ));
+    }
+    let left_out: Vec<&TakenColumn> =
+        columns.iter().filter(|column| column.taken == Taken::LeftOut).collect();
+    let many =
+        left_out.iter().find(|column| column.because.ends_with("different words are too many"));
+    if let Some(column) = many {
+        remarks.push(format!(
+            "`{}` was left out; a line such as `categories = {{ {} = \"ordinal\" }}` takes its words by number",
+            column.column,
+            key(&column.column)
+        ));
+    }
+    remarks
+}
+
+fn job(
+    table: &TableProfile,
+    reading: &Reading,
+    columns: &[TakenColumn],
+    (label, labels): (&ColumnProfile, LabelKind),
+    wishes: Wishes<'_>,
+) -> String {
+    let mut job = JobText::new(wishes.name);
+    job.section("[data]");
+    job.line(format_args!("train = {}", quoted(wishes.train)));
+    job.line(format_args!("label = {}", quoted(&label.name)));
+    if let Some(separator) = table.separator.filter(|separator| *separator != Separator::Comma) {
+        job.line(format_args!("separator = {}", quoted(separator.text())));
+    }
+    if table.format == FileKind::Csv && !table.has_header {
+        job.line(format_args!("header = false                 # columns are called 1, 2, ...; or their names: [\"a\", \"b\"]"));
+    }
+    if reading.notation.decimal != Default::default() {
+        job.line(format_args!("decimal = {}", quoted(reading.notation.decimal.text())));
+    }
+    if let Some(thousands) = reading.notation.thousands {
+        job.line(format_args!("thousands = {}", quoted(thousands.text())));
+    }
+    let left_out = columns.iter().filter(|column| column.taken == Taken::LeftOut);
+    let left_out: Vec<&TakenColumn> = left_out.collect();
+    if !left_out.is_empty() {
+        job.comment("Columns that are left out; those of which a model can learn may come back.");
+        job.line(format_args!("columns = {{ drop = ["));
+        for column in left_out {
+            job.line(format_args!(
+                "    {:<30} # {}",
+                format!("{},", quoted(&column.column)),
+                column.because
+            ));
+        }
+        job.line(format_args!("] }}"));
+    }
+    let words = columns.iter().filter(|column| column.taken == Taken::OneHot);
+    let words: Vec<String> =
+        words.map(|column| format!("{} = \"one-hot\"", key(&column.column))).collect();
+    if !words.is_empty() {
+        job.comment(
+            "Columns of words: a feature for each word, or its place in their order (\"ordinal\").",
+        );
+        job.line(format_args!("categories = {{ {} }}", words.join(", ")));
+    }
+    let features =
+        || columns.iter().filter(|column| matches!(column.taken, Taken::Number | Taken::OneHot));
+    if features().any(|column| column.missing > 0) {
+        job.line(format_args!("missing = \"mean\"               # or \"drop-row\", \"zero\""));
+    }
+    let odd: std::collections::BTreeSet<&str> =
+        features().flat_map(|column| column.odd_words.iter().map(String::as_str)).collect();
+    if !odd.is_empty() {
+        let usual = USUAL_MISSING.into_iter().filter(|word| !odd.contains(word));
+        let words: Vec<String> = usual.chain(odd.iter().copied()).map(quoted).collect();
+        job.line(format_args!("missing_values = [{}]", words.join(", ")));
+    }
+    job.line(format_args!(
+        "scale = \"standard\"             # each feature gets mean 0 and deviation 1"
+    ));
+    job.line(format_args!(
+        "valid = 0.2                    # a share of the rows, by which trials are compared"
+    ));
+    models(&mut job, table.rows.saturating_sub(label.missing), labels);
+    job.finish()
+}
+
+/// A small grid over a linear model and networks.
+pub(crate) fn models(job: &mut JobText, rows: u64, labels: LabelKind) {
+    let length = Length::of(rows);
+    job.line(format_args!(
+        "\n# Without a hidden layer: {} regression.\n[[model]]\narch = \"mlp\"\nhidden = []",
+        match labels {
+            LabelKind::Classes => "logistic",
+            LabelKind::Numbers => "linear",
+        }
+    ));
+    job.line(format_args!(
+        "\n[[model]]\narch = \"mlp\"\nhidden = {{ choice = [[64], [128, 64]] }}"
+    ));
+    training(job, length, labels, "{ choice = [0.001, 0.005, 0.02] }");
+    search(job, length, labels);
+}
+
+pub(crate) fn training(job: &mut JobText, length: Length, labels: LabelKind, rates: &str) {
+    let Length { batch_size, epochs } = length;
+    job.section("[training]");
+    job.line(format_args!("epochs = {epochs}"));
+    job.line(format_args!("batch_size = {batch_size}"));
+    if labels == LabelKind::Numbers {
+        job.line(format_args!("loss = \"mse\"                   # labels are numbers"));
+    }
+    job.line(format_args!("optimizer = {{ name = \"adamw\", lr = {rates} }}"));
+}
+
+pub(crate) fn search(job: &mut JobText, length: Length, labels: LabelKind) {
+    job.section("[search]");
+    job.line(format_args!(
+        "method = \"grid\"                # every combination of the choices above"
+    ));
+    job.line(format_args!(
+        "metric = \"{}\"",
+        match labels {
+            LabelKind::Classes => "valid/accuracy",
+            LabelKind::Numbers => "valid/rmse",
+        }
+    ));
+    job.comment("A trial ends that hasn't got better for some epochs.");
+    job.line(format_args!("stopping = {{ rule = \"patience\", epochs = {} }}", patience(length)));
+}

@@ -1,0 +1,60 @@
+//! A look at a folder of images that no job describes yet.
+
+use super::{decode::decode, fit::Size, picture::Color, walk::Walk};
+use crate::{
+    bounds::{SharedBounds, Step},
+    error::IngestError,
+    source::SourceFile,
+};
+use serde::Serialize;
+use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64};
+use std::{collections::BTreeMap, io::Read as _, path::Path};
+
+/// Images of each class that are opened.
+const LOOKED_AT: u64 = 8;
+/// Images that are opened in all.
+const MAX_LOOKED_AT: usize = 64;
+
+/// What a folder of images holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ImagesProfile {
+    /// Images of each class, that is of each folder; under an empty name those that lie in none.
+    pub classes: BTreeMap<String, u64>,
+    /// Width and height in pixels, each in the middle of those of the images that were opened.
+    pub size: (u32, u32),
+    /// Are those that were opened all gray?
+    pub is_gray: bool,
+}
+
+/// Counts the images of a folder, and opens some of each class; `None` where there are none.
+pub(crate) fn look(
+    folder: &Path,
+    shown: &str,
+    bounds: &SharedBounds,
+) -> Result<Option<ImagesProfile>, IngestError> {
+    let mut walk = Walk::new(folder, shown)?;
+    let mut classes: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut widths, mut heights, mut is_gray) = (Vec::new(), Vec::new(), true);
+    while let Some(found) = walk.next()? {
+        let count = classes.entry(found.class.unwrap_or_default()).or_default();
+        *count += 1;
+        if *count > LOOKED_AT || widths.len() >= MAX_LOOKED_AT {
+            continue;
+        }
+        let file = SourceFile::at(found.path, &found.shown, bounds)?;
+        let mut bytes = Vec::new();
+        file.raw()?.read_to_end(&mut bytes).map_err(|error| file.failed(error))?;
+        let any = Size { channels: 3, height: 1, width: 1 };
+        let picture = decode(&bytes, any).map_err(|problem| file.refuse(problem))?;
+        bounds.admit(Step::Unpacked(to_u64(picture.pixels.len())))?;
+        is_gray &= picture.color == Color::Gray;
+        widths.push(u32::saturating_from(picture.width));
+        heights.push(u32::saturating_from(picture.height));
+    }
+    let middle = |mut sides: Vec<u32>| {
+        sides.sort_unstable();
+        sides.get(sides.len() / 2).copied()
+    };
+    let (Some(width), Some(height)) = (middle(widths), middle(heights)) else { return Ok(None) };
+    Ok(Some(ImagesProfile { classes, size: (width, height), is_gray }))
+}

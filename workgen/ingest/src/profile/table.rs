@@ -1,0 +1,197 @@
+//! A table: its separator, whether a line names its columns, and what they hold.
+
+use super::{
+    column::{ColumnProfile, Odd, Tally},
+    records::{RawRecord, RawRecords},
+};
+use crate::{
+    error::IngestError,
+    missing::MissingValues,
+    number::{number, shown},
+    parquet,
+    progress::Progress,
+    source::{Finder, SourceFile},
+};
+use serde::Serialize;
+use sojourn_protocol::spec::{FileKind, Separator};
+
+/// Records that are shown of those with another number of fields.
+const MAX_ODD: usize = 3;
+
+/// A table's columns, as they are found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TableProfile {
+    /// The format.
+    pub format: FileKind,
+    /// What separates the columns of a text file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub separator: Option<Separator>,
+    /// Does the first line of a text file name the columns?
+    pub has_header: bool,
+    /// Rows, without those of another number of fields.
+    pub rows: u64,
+    /// Records with another number of fields than the first.
+    pub ragged: u64,
+    /// The first of them: what is wrong with each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ragged_lines: Vec<Odd>,
+    /// Each column.
+    pub columns: Vec<ColumnProfile>,
+}
+
+/// Looks at text files with the same columns.
+pub(super) fn of_csv(
+    parts: &[SourceFile],
+    said: Option<Separator>,
+    finder: &mut Finder<'_>,
+) -> Result<TableProfile, IngestError> {
+    let mut records = RawRecords::open(parts, said)?;
+    let separator = records.separator();
+    let Some(first) = records.next()?.map(RawRecord::into_fields) else {
+        return Err(RawRecords::empty(parts));
+    };
+    let mut tallies: Vec<Tally> = first.iter().map(|_| Tally::new()).collect();
+    let (mut rows, mut ragged, mut ragged_lines) = (0_u64, 0, Vec::new());
+    let total = parts.iter().map(SourceFile::bytes).sum();
+    while let Some(record) = records.next()? {
+        let (line, found) = (record.line, record.fields.len());
+        // The names again, at the beginning of another part.
+        if record.is_first && record.fields == first {
+            continue;
+        }
+        if found != first.len() {
+            ragged += 1;
+            if ragged_lines.len() < MAX_ODD {
+                ragged_lines.push(Odd { line, field: format!("{found} fields") });
+            }
+            continue;
+        }
+        rows += 1;
+        for (tally, field) in tallies.iter_mut().zip(record.fields) {
+            tally.take(field, line);
+        }
+        if rows.is_multiple_of(4096) {
+            finder.tell(Progress::Reading { bytes: records.bytes_read(), of: total });
+        }
+    }
+    let mut columns: Vec<ColumnProfile> =
+        tallies.into_iter().map(|tally| tally.finish(String::new())).collect();
+    let has_header = rows == 0 || names_columns(&first, &columns);
+    if !has_header {
+        rows += 1;
+    }
+    for (position, (column, field)) in (1..).zip(columns.iter_mut().zip(&first)) {
+        if has_header {
+            column.name = shown(field.trim_ascii());
+        } else {
+            column.name = format!("{position}");
+            column.add_first(field);
+        }
+    }
+    let format = FileKind::Csv;
+    Ok(TableProfile {
+        format,
+        separator: Some(separator),
+        has_header,
+        rows,
+        ragged,
+        ragged_lines,
+        columns,
+    })
+}
+
+/// Looks at Parquet files with the same columns.
+pub(super) fn of_parquet(
+    shown: &str,
+    parts: Vec<SourceFile>,
+    finder: &mut Finder<'_>,
+) -> Result<TableProfile, IngestError> {
+    let mut tallies: Vec<Tally> = Vec::new();
+    let mut rows = 0;
+    let mut take = |row: u64, index: usize, field: &[u8]| {
+        rows = row;
+        while tallies.len() <= index {
+            tallies.push(Tally::new());
+        }
+        if let Some(tally) = tallies.get_mut(index) {
+            tally.take(field, row);
+        }
+    };
+    let named = parquet::each_row(finder, shown, parts, &mut take)?;
+    tallies.resize_with(named.len(), Tally::new);
+    let columns = named.into_iter().zip(tallies).map(|((name, unreadable), tally)| {
+        let mut column = tally.finish(name);
+        column.unreadable = unreadable.map(str::to_owned);
+        column
+    });
+    Ok(TableProfile {
+        format: FileKind::Parquet,
+        separator: None,
+        has_header: true,
+        rows,
+        ragged: 0,
+        ragged_lines: Vec::new(),
+        columns: columns.collect(),
+    })
+}
+
+/// Does the first record name the columns below it? It doesn't where one of its fields is a number. It does where numbers alone are
+/// below one of them. Else it doesn't where a name is there twice, or where most of its fields are values of their columns.
+fn names_columns(first: &[Vec<u8>], columns: &[ColumnProfile]) -> bool {
+    let missing = MissingValues::default();
+    let mut names: Vec<&[u8]> = first.iter().map(|field| field.trim_ascii()).collect();
+    if names.iter().any(|field| number(field).is_ok()) {
+        return false;
+    }
+    let is_above_numbers = |column: &ColumnProfile| {
+        column.values > 0 && [column.numbers, column.dates].contains(&column.values)
+    };
+    if columns.iter().any(is_above_numbers) {
+        return true;
+    }
+    let are_values = names.iter().zip(columns).filter(|(field, column)| {
+        let field = String::from_utf8_lossy(field);
+        column.distinct.as_ref().is_some_and(|distinct| distinct.contains_key(field.as_ref()))
+    });
+    if 2 * are_values.count() > names.len() {
+        return false;
+    }
+    names.retain(|field| !missing.contains(field));
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    names.len() == count && count > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_header(first: &str, rows: &[&str]) -> bool {
+        let fields = |line: &str| -> Vec<Vec<u8>> {
+            line.split(',').map(|field| field.as_bytes().to_vec()).collect()
+        };
+        let first = fields(first);
+        let mut tallies: Vec<Tally> = first.iter().map(|_| Tally::new()).collect();
+        for row in rows {
+            for (tally, field) in tallies.iter_mut().zip(fields(row)) {
+                tally.take(&field, 2);
+            }
+        }
+        let columns: Vec<ColumnProfile> =
+            tallies.into_iter().map(|tally| tally.finish(String::new())).collect();
+        names_columns(&first, &columns)
+    }
+
+    #[test]
+    fn the_first_line_names_columns_where_it_reads_as_no_row() {
+        assert!(is_header("a,b,y", &["1,2,x", "3,4,z"]));
+        assert!(is_header("a,a,y", &["1,2,x", "3,4,z"]), "a name that is there twice");
+        assert!(is_header(",a,y", &["1,2,x", "2,4,z"]), "an index without a name");
+        assert!(is_header("cap,odor,class", &["x,n,p", "b,n,e"]), "words alone");
+        assert!(!is_header("5.1,3.5,setosa", &["4.9,3.0,setosa"]));
+        assert!(!is_header("p,x,s,n,t,p", &["e,x,s,y,t,a", "p,b,s,w,t,l"]), "letters of a code");
+        assert!(!is_header("x,n,p", &["x,n,p", "b,n,e"]));
+        assert!(!is_header("39,State-gov,?", &["50,Private,M"]));
+    }
+}
