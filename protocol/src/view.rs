@@ -142,6 +142,9 @@ pub struct JobView {
     pub test: Option<EvaluationView>,
     /// Why it stands still, where it does.
     pub waiting: Option<String>,
+    /// Why the search tries no more combinations, where it has tried fewer than it was to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search_ended: Option<String>,
     /// Results of refuted parties in it that nobody has confirmed, where its user is to decide. Lists of jobs leave them out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<DoubtView>,

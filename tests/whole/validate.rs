@@ -96,6 +96,8 @@ fn settings_that_are_hardly_meant_are_warned_of() {
     let numbers: String = (0..100).map(|i| format!("{i},{},{}\n", i * 2, 100 + i % 50)).collect();
     let numbers = format!("a,b,y\n{numbers}");
     let with = |key: &str| warned(&format!("{JOB}{key}\n"), &csv());
+    let lr = "optimizer = { name = \"adam\", lr = { log_uniform = [1e-4, 1e-2] } }";
+    let endless = |search: &str| with(&format!("{lr}\n[search]\n{search}"));
     for (warnings, expected) in [
         (
             warned(JOB, &numbers),
@@ -108,12 +110,20 @@ fn settings_that_are_hardly_meant_are_warned_of() {
             "2 trials with learning rates up to 30: adam hardly survives these",
         ),
         (
-            with("[search]\nmethod = { name = \"tpe\", startup = 6 }\ntrials = 6"),
+            endless("method = { name = \"tpe\", startup = 6 }\ntrials = 6"),
             "`startup` is 6, and the search has 6 trials: all are random, and `tpe` suggests none",
         ),
         (
             with("[search]\nstopping = { rule = \"median\", min_trials = 2 }"),
             "`min_trials` is 2, and the search has 2 trials: `median` waits for so many others, and stops none",
+        ),
+        (
+            with("[search]\nmethod = \"random\"\ntrials = 9"),
+            "2 combinations differ; 9 were asked for: the search has 2 combinations",
+        ),
+        (
+            with("[search]\nmethod = { name = \"tpe\", startup = 2 }\ntrials = 9"),
+            "2 combinations differ; 9 were asked for: the search ends when they are tried",
         ),
         (
             warned(
@@ -127,11 +137,12 @@ fn settings_that_are_hardly_meant_are_warned_of() {
         assert!(warnings[0].contains(expected), "{warnings:?}");
     }
     for good in [
-        "[search]\nmethod = { name = \"tpe\", startup = 5 }\ntrials = 6",
-        "[search]\nstopping = { rule = \"median\", min_trials = 1 }",
-        "[search]\nmethod = \"random\"\ntrials = 9",
+        with("[search]\nstopping = { rule = \"median\", min_trials = 1 }"),
+        with("[search]\nmethod = \"random\"\ntrials = 2"),
+        endless("method = { name = \"tpe\", startup = 5 }\ntrials = 6"),
+        endless("method = \"random\"\ntrials = 9"),
     ] {
-        assert_eq!(with(good), [""; 0]);
+        assert_eq!(good, [""; 0]);
     }
     // A regression is none, whatever its numbers are.
     let regression = format!("{JOB}loss = \"mse\"\n");

@@ -106,7 +106,7 @@ fn sizes(size: &str, search: &str) -> Vec<u32> {
 }
 
 const GRID: &str = "method = \"grid\"";
-const MANY: &str = "method = \"random\"\ntrials = 8000";
+const MANY: &str = "combinations = \"all\"\nmethod = \"random\"\ntrials = 8000";
 
 /// The ratio of numbers for which this holds.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
@@ -303,7 +303,11 @@ fn quasi_random_values_follow_from_the_name_of_the_dimension() {
 #[test]
 fn quasi_random_searches_have_all_forms_and_are_pinned() {
     let training = "batch_size = { log_int = [8, 512], step = 8 }\noptimizer = { name = { choice = [\"sgd\", \"adam\"] }, lr = { log_uniform = [1e-4, 1.0] }, momentum = { normal = [0.9, 0.05], truncate = [0, 0.99] }, weight_decay = { uniform = [0, 0.1], step = 0.01 } }\nschedule = { name = \"cosine\", warmup = { int = [0, 100] } }";
-    let spec = job(&format!("{MLP}\n{CNN}"), training, "method = \"sobol\"\ntrials = 3");
+    let spec = job(
+        &format!("{MLP}\n{CNN}"),
+        training,
+        "combinations = \"all\"\nmethod = \"sobol\"\ntrials = 3",
+    );
     let all: Vec<String> =
         trials(&spec).unwrap().iter().map(|t| serde_json::to_string(&t.choices).unwrap()).collect();
     assert_eq!(all, PINNED_SOBOL);
@@ -492,7 +496,11 @@ fn a_range_that_is_none_is_refused_whoever_sends_it() {
 
 #[test]
 fn each_configuration_is_trained_with_each_seed() {
-    for search in ["method = \"grid\"", "method = \"random\"\ntrials = 4"] {
+    for search in [
+        "method = \"grid\"",
+        "method = \"random\"\ntrials = 4",
+        "combinations = \"all\"\nmethod = \"random\"\ntrials = 4",
+    ] {
         let mut spec = job(MLP, "", search);
         let once = trials(&spec).unwrap();
         assert!(once.iter().all(|trial| trial.seed.is_none()));
@@ -505,7 +513,7 @@ fn each_configuration_is_trained_with_each_seed() {
             assert_eq!(trial.config, once[n / 3].config, "what is sampled stays");
         }
     }
-    let mut spec = job(MLP, "", "method = \"random\"\ntrials = 65536");
+    let mut spec = job(MLP, "", "combinations = \"all\"\nmethod = \"random\"\ntrials = 65536");
     spec.seeds = vec![7, 1];
     assert_eq!(trials(&spec), Err(SearchError::TooMany));
 }

@@ -13,14 +13,17 @@ use sojourn_protocol::{
 };
 use sojourn_workgen::{
     SearchError, Trial,
-    search::tpe::{Observation, Outcome, suggest},
+    search::{
+        Tried,
+        tpe::{Observation, Outcome, suggest},
+    },
     trials,
 };
 use std::collections::BTreeSet;
 
 fn job(models: &str, training: &str) -> JobSpec {
     let text = format!(
-        "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nshape = [1, 8, 8]\n{models}\n[training]\nepochs = 9\n{training}\n[search]\nmethod = \"random\"\ntrials = 100\nmetric = \"valid/loss\""
+        "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nshape = [1, 8, 8]\n{models}\n[training]\nepochs = 9\n{training}\n[search]\ncombinations = \"all\"\nmethod = \"random\"\ntrials = 100\nmetric = \"valid/loss\""
     );
     jobfile::parse(&text).unwrap()
 }
@@ -83,7 +86,7 @@ fn observed(trial: &Trial, value: Option<f64>) -> Observation<'_> {
 }
 
 fn next(spec: &JobSpec, known: &[Observation<'_>], index: u32) -> Trial {
-    suggest(spec, known, index, &mut |_| true).unwrap()
+    suggest(spec, known, index, &Tried::default(), &mut |_| true).unwrap()
 }
 
 /// The trials of a search for the least value: ten random ones, then those that are suggested one after another.
@@ -335,7 +338,7 @@ fn a_refused_combination_is_replaced() {
     let lr = |trial: &Trial| trial.config.training.optimizer.lr;
     let known: Vec<_> = all.iter().map(|trial| observed(trial, Some(lr(trial)))).collect();
     let mut refused = Vec::new();
-    let accepted = suggest(&spec, &known, 100, &mut |trial| {
+    let accepted = suggest(&spec, &known, 100, &Tried::default(), &mut |trial| {
         if lr(trial) < 1e-2 {
             refused.push(lr(trial));
         }
@@ -345,7 +348,7 @@ fn a_refused_combination_is_replaced() {
     spec.search.constraints = vec![Constraint::parse("lr * 1000 >= 10").unwrap()];
     assert!(lr(&next(&spec, &known, 100)) >= 1e-2);
     let mut asked = 0;
-    let none = suggest(&spec, &known, 100, &mut |trial| {
+    let none = suggest(&spec, &known, 100, &Tried::default(), &mut |trial| {
         assert!(lr(trial) >= 1e-2, "who is asked satisfies the constraints");
         asked += 1;
         false
@@ -354,15 +357,15 @@ fn a_refused_combination_is_replaced() {
     assert_eq!(none, Err(rare));
     assert!((10..1000).contains(&asked), "{asked}");
     spec.search.constraints.clear();
-    let none = suggest(&spec, &known, 100, &mut |_| false);
+    let none = suggest(&spec, &known, 100, &Tried::default(), &mut |_| false);
     assert_eq!(none, Err(SearchError::NoneAccepted { trial: 100 }));
     let bad = Range::new(Spread::Uniform, 2.0, 1.0);
     spec.training.optimizer.lr = Dimension::Range(bad);
     let dimension = "training.optimizer.lr".to_owned();
-    let refused = suggest(&spec, &known, 100, &mut |_| true);
+    let refused = suggest(&spec, &known, 100, &Tried::default(), &mut |_| true);
     assert_eq!(refused, Err(SearchError::BadRange { dimension: dimension.clone() }));
     spec.training.optimizer.lr = Dimension::Choice(Vec::new());
-    let refused = suggest(&spec, &known, 100, &mut |_| true);
+    let refused = suggest(&spec, &known, 100, &Tried::default(), &mut |_| true);
     assert_eq!(refused, Err(SearchError::Empty { dimension: "model[0]".into() }));
 }
 

@@ -83,6 +83,7 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
     let seeds = root.optional("seed").map_or(Some(Seeds::One(0)), |node| Seeds::read(&node));
     let search_node = root.optional("search");
     let method = method::method(search_node.as_ref());
+    let repeat = search::repeat(search_node.as_ref(), seeds.as_ref());
     let data = match given {
         Some(data) => Some(data.clone()),
         None => root
@@ -139,10 +140,10 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
     if given.is_none() {
         data::fits_models(root, &mut models, method)?;
     }
-    let spec = JobSpec {
+    let mut spec = JobSpec {
         name: name?,
         seed: seeds.as_ref()?.first(),
-        seeds: seeds?.dimension(),
+        seeds: seeds?.repeated(repeat?),
         data,
         models,
         init,
@@ -150,6 +151,7 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
         search: search?,
         placement: placement?,
     };
+    spec.name_distinct_combinations();
     search::check_constraints(search_node.as_ref(), &spec)?;
     Some(spec)
 }
@@ -188,9 +190,11 @@ impl Seeds {
         }
     }
 
-    fn dimension(self) -> Vec<u64> {
+    /// The seeds of each configuration, where it is trained so many times.
+    fn repeated(self, times: u32) -> Vec<u64> {
         match self {
-            Self::One(_) => Vec::new(),
+            Self::One(_) if times == 1 => Vec::new(),
+            Self::One(seed) => (0..u64::from(times)).map(|n| seed.wrapping_add(n)).collect(),
             Self::Several(_, seeds) => seeds,
         }
     }

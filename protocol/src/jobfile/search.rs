@@ -1,6 +1,7 @@
 //! `[search]`.
 
 use super::{
+    Seeds,
     method::{self, Method},
     placement::amount,
     reader::JobFileNode,
@@ -8,9 +9,9 @@ use super::{
 };
 use crate::{
     spec::{
-        Constraint, ConstraintFault, Constraints, Goal, JobSpec, Loss, MAX_CONSTRAINTS, Metric,
-        MetricRule, OwnMetric, PastJob, SearchMethod, SearchSpec, Spread, TrainingSpace,
-        is_sum_name,
+        CombinationRule, Constraint, ConstraintFault, Constraints, Goal, JobSpec, Loss,
+        MAX_CONSTRAINTS, Metric, MetricRule, OwnMetric, PastJob, SearchMethod, SearchSpec, Spread,
+        TrainingSpace, is_sum_name,
     },
     time::Millis,
 };
@@ -18,6 +19,10 @@ use sojourn_forms::{Node, Table, list, nearest};
 use std::collections::BTreeMap;
 
 const SPREADS: &[(&str, Spread)] = &[("breadth", Spread::Breadth), ("depth", Spread::Depth)];
+const COMBINATIONS: &[(&str, CombinationRule)] =
+    &[("distinct", CombinationRule::Distinct), ("all", CombinationRule::All)];
+/// The most times that a configuration is trained.
+const MAX_REPEAT: u32 = 1_000;
 /// Far beyond what anybody compares by; the number of classes is known later.
 const MAX_TOP_K: u32 = 1_000;
 
@@ -92,6 +97,19 @@ fn own_metric((name, node): (&str, Node<'_>)) -> Option<(String, OwnMetric)> {
     Some((name.to_owned(), OwnMetric { of: of?, rule: rule? }))
 }
 
+/// Reads `repeat`: how many times each configuration is trained, with a seed of its own each time; once where nothing is said.
+pub(super) fn repeat(search: Option<&Node<'_>>, seeds: Option<&Seeds>) -> Option<u32> {
+    let Some(node) = search.and_then(|search| search.peek()?.optional("repeat")) else {
+        return Some(1);
+    };
+    match seeds {
+        Some(Seeds::Several(..)) => {
+            node.refuse("can't go with `seed = { choice = [...] }`, which says the seeds itself")
+        }
+        Some(Seeds::One(_)) | None => node.integer(1, MAX_REPEAT),
+    }
+}
+
 /// Reads `[search]`; all of it may be left out.
 pub(super) fn read(
     node: Option<&Node<'_>>,
@@ -104,7 +122,9 @@ pub(super) fn read(
         if loss == Some(Loss::Mse) || own.models { Metric::Loss } else { Metric::Accuracy };
     let Some(node) = node else {
         let metrics = own.metrics.clone()?;
-        return Some(SearchSpec { metrics, ..SearchSpec::new(SearchMethod::Grid, by_loss) });
+        let combinations = CombinationRule::Distinct;
+        let grid = SearchSpec::new(SearchMethod::Grid, by_loss);
+        return Some(SearchSpec { combinations, metrics, ..grid });
     };
     let section = node.section()?;
     let stopping = section
@@ -117,6 +137,10 @@ pub(super) fn read(
     {
         return section.refuse("stopping", why);
     }
+    // Specifications without it are those of before, with all combinations.
+    let combinations = section
+        .optional("combinations")
+        .map_or(Some(CombinationRule::Distinct), |node| node.word(COMBINATIONS));
     let constraints =
         section.optional("constraints").map_or(Some(Vec::new()), |node| constraints(&node));
     let metric = match section.optional("metric") {
@@ -151,6 +175,7 @@ pub(super) fn read(
     let spread = section.optional("spread").map_or(Some(Spread::Depth), |node| node.word(SPREADS));
     Some(SearchSpec {
         method: method?,
+        combinations: combinations?,
         constraints: constraints?,
         metric: metric?,
         goal: goal?,

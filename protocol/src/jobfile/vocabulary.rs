@@ -79,6 +79,8 @@ pub const TABLES: &[(&str, &[&str])] = &[
         &[
             "method",
             "trials",
+            "combinations",
+            "repeat",
             "constraints",
             "metric",
             "goal",

@@ -135,6 +135,14 @@ impl Architecture {
         }
     }
 
+    /// Is it more than a linear model?
+    pub(super) fn has_hidden_layers(&self) -> bool {
+        match self {
+            Architecture::Mlp(mlp) => !mlp.hidden.is_empty(),
+            Architecture::Cnn(_) | Architecture::Resnet(_) | Architecture::Graph(_) => true,
+        }
+    }
+
     /// An [`Mlp`] with nothing but hidden layers.
     #[must_use]
     pub fn mlp(hidden: impl Into<Vec<u32>>) -> Self {

@@ -35,6 +35,10 @@ pub trait Chooser {
     fn number(&mut self, name: &str, range: &Range) -> f64;
     /// One of these normal numbers for the dimension `name`.
     fn normal(&mut self, name: &str, normal: &Normal) -> f64;
+    /// Is it asked also for settings that the trial, as far as it is chosen, makes no use of?
+    fn takes_unused(&self) -> bool {
+        true
+    }
     /// Takes what was chosen, with the value as JSON; only for dimensions that vary.
     fn chosen(&mut self, name: &str, value: serde_json::Value);
 }

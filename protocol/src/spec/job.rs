@@ -1,9 +1,9 @@
 //! A whole job, as its user means it.
 
 use super::{
-    Architecture, Constraint, DataSpec, ExportedGraph, Metric, ModelSpace, OwnMetric, PastJob,
-    PlacementSpec, SearchMethod, Stopping, TrainingSpace, TrialConfig, data::DEFAULT_DATA_SEED,
-    dimension::Chooser,
+    Architecture, CombinationRule, Constraint, DataSpec, ExportedGraph, Metric, ModelSpace,
+    OwnMetric, PastJob, PlacementSpec, SearchMethod, Stopping, TrainingSpace, TrialConfig,
+    data::DEFAULT_DATA_SEED, dimension::Chooser,
 };
 use crate::{digest::BlobRef, money::MicroUsd, time::Millis};
 use serde::{Deserialize, Serialize};
@@ -223,6 +223,9 @@ pub struct Init {
 pub struct SearchSpec {
     /// The procedure.
     pub method: SearchMethod,
+    /// The combinations that are trials.
+    #[serde(default, skip_serializing_if = "CombinationRule::is_default")]
+    pub combinations: CombinationRule,
     /// Constraints that every trial satisfies: combinations that don't are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]

@@ -8,6 +8,7 @@ mod augment;
 mod categories;
 mod check;
 mod class_weights;
+mod combination_rule;
 mod constraint;
 mod cpu_shares;
 pub mod data;
@@ -32,6 +33,7 @@ pub use architecture::{Architecture, Cnn, Mlp, Pool, Resnet};
 pub use augment::{Augment, AugmentSpace};
 pub use categories::{Categories, CategoriesSpec, Coding, MAX_WORD_COLUMNS, MAX_WORDS};
 pub use class_weights::{ClassWeights, MAX_WEIGHTED_CLASSES};
+pub use combination_rule::CombinationRule;
 pub use constraint::{
     Constraint, ConstraintError, ConstraintFault, Constraints, MAX_CONSTRAINT_CHARS,
     MAX_CONSTRAINTS,

@@ -180,11 +180,21 @@ impl ModelSpace {
     pub fn close(&self, prefix: &str, chooser: &mut dyn Chooser) -> Option<Architecture> {
         let name = |key: &str| format!("{prefix}.{key}");
         Some(match self {
-            ModelSpace::Mlp(space) => Architecture::Mlp(Mlp {
-                hidden: space.hidden.close(&name("hidden"), chooser)?,
-                batch_norm: space.batch_norm.close(&name("batch_norm"), chooser)?,
-                dropout: space.dropout.close(&name("dropout"), chooser)?,
-            }),
+            ModelSpace::Mlp(space) => {
+                let hidden = space.hidden.close(&name("hidden"), chooser)?;
+                let (has_layers, none) = (!hidden.is_empty(), Mlp::default());
+                let batch_norm = (has_layers, none.batch_norm);
+                let dropout = (has_layers, none.dropout);
+                Architecture::Mlp(Mlp {
+                    hidden,
+                    batch_norm: space.batch_norm.close_used(
+                        &name("batch_norm"),
+                        chooser,
+                        batch_norm,
+                    )?,
+                    dropout: space.dropout.close_used(&name("dropout"), chooser, dropout)?,
+                })
+            }
             ModelSpace::Cnn(space) => Architecture::Cnn(Cnn {
                 channels: space.channels.close(&name("channels"), chooser)?,
                 pool: space.pool.close(&name("pool"), chooser)?,

@@ -1,8 +1,8 @@
 //! The metric that a search compares trials by, and the counts that its evaluations need for it.
 
 use super::{
-    DEFAULT_TOP_K, Goal, Loss, MAX_SUM_NAME, Metric, MetricRule, OwnMetric, SearchMethod,
-    SearchSpec, Spread, Stopping, is_sum_name,
+    CombinationRule, DEFAULT_TOP_K, Goal, Loss, MAX_SUM_NAME, Metric, MetricRule, OwnMetric,
+    SearchMethod, SearchSpec, Spread, Stopping, is_sum_name,
 };
 use crate::{
     manifest::Labels,
@@ -24,6 +24,7 @@ impl SearchSpec {
         let (top_k, target, wall_time, stopping) = (None, None, None, None);
         Self {
             method,
+            combinations: CombinationRule::All,
             constraints,
             metric,
             goal,

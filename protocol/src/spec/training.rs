@@ -383,13 +383,21 @@ impl TrainingSpace {
 
 impl OptimizerSpace {
     fn close(&self, chooser: &mut dyn Chooser) -> Option<Optimizer> {
+        let name = self.name.close("training.optimizer.name", chooser)?;
+        let Optimizer { momentum, beta1, beta2, eps, .. } = Optimizer::new(name, 0.0);
+        let lr = self.lr.close("training.optimizer.lr", chooser)?;
+        let mut of = |key: &str, dimension: &Dimension<f64>, is_used: bool, unused: f64| {
+            let key = format!("training.optimizer.{key}");
+            dimension.close_used(&key, chooser, (is_used, unused))
+        };
+        let has_moments = name.has_moments();
         Some(Optimizer {
-            name: self.name.close("training.optimizer.name", chooser)?,
-            lr: self.lr.close("training.optimizer.lr", chooser)?,
-            momentum: self.momentum.close("training.optimizer.momentum", chooser)?,
-            beta1: self.beta1.close("training.optimizer.beta1", chooser)?,
-            beta2: self.beta2.close("training.optimizer.beta2", chooser)?,
-            eps: self.eps.close("training.optimizer.eps", chooser)?,
+            name,
+            lr,
+            momentum: of("momentum", &self.momentum, name.has_momentum(), momentum)?,
+            beta1: of("beta1", &self.beta1, has_moments, beta1)?,
+            beta2: of("beta2", &self.beta2, has_moments, beta2)?,
+            eps: of("eps", &self.eps, has_moments, eps)?,
             weight_decay: self.weight_decay.close("training.optimizer.weight_decay", chooser)?,
             decay: self.decay,
         })
@@ -398,12 +406,26 @@ impl OptimizerSpace {
 
 impl ScheduleSpace {
     fn close(&self, chooser: &mut dyn Chooser) -> Option<Schedule> {
+        let name = self.name;
+        let Schedule { every, gamma, floor, .. } = Schedule::CONSTANT;
         Some(Schedule {
-            name: self.name,
+            name,
             warmup: self.warmup.close("training.schedule.warmup", chooser)?,
-            every: self.every.close("training.schedule.every", chooser)?,
-            gamma: self.gamma.close("training.schedule.gamma", chooser)?,
-            floor: self.floor.close("training.schedule.floor", chooser)?,
+            every: self.every.close_used(
+                "training.schedule.every",
+                chooser,
+                (name.has_drops(), every),
+            )?,
+            gamma: self.gamma.close_used(
+                "training.schedule.gamma",
+                chooser,
+                (name.has_drops(), gamma),
+            )?,
+            floor: self.floor.close_used(
+                "training.schedule.floor",
+                chooser,
+                (name.has_floor(), floor),
+            )?,
         })
     }
 }

@@ -117,6 +117,7 @@ fn summary_line(view: &JobView) -> String {
 fn facts(view: &JobView, spec: &JobSpec) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(view.waiting.clone().map(|reason| ("waits", reason)));
+    facts.extend(view.search_ended.clone().map(|why| ("search", why)));
     facts.extend(view.doubts.iter().map(|doubt| ("in doubt", doubt.to_string())));
     if view.thinned {
         let thinned = "its data and all checkpoints but the best model are deleted";

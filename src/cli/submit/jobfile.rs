@@ -24,6 +24,8 @@ pub(crate) struct Job {
     pub(crate) trials: Vec<Trial>,
     /// How many combinations its constraints left out.
     pub(crate) left_out: usize,
+    /// Number of combinations that differ, where the search asks for more.
+    pub(crate) differ: Option<u32>,
     /// The models that it starts from, by their names in the job file.
     pub(crate) given: BTreeMap<String, Model>,
     /// The files of its graphs that were exported, by digest.
@@ -92,6 +94,6 @@ pub(crate) fn of_text(
     })?;
     spec.name_data_seed();
     let searched = preview(&spec).map_err(|error| plain(format!("{shown}: {error}")))?;
-    let Searched { trials, left_out } = searched;
-    Ok(Job { spec, trials, left_out, given, graphs: BTreeMap::new(), folder })
+    let Searched { trials, left_out, differ } = searched;
+    Ok(Job { spec, trials, left_out, differ, given, graphs: BTreeMap::new(), folder })
 }

@@ -6,6 +6,7 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_u64, to_usize},
     spec::{DEFAULT_BATCH_SIZE, Loss, Optimizer, OptimizerName, SearchMethod, Stopping, Tpe},
 };
+use sojourn_workgen::SearchError;
 use std::{collections::BTreeSet, thread::available_parallelism};
 
 /// So many classes may well be classes, however few rows each has.
@@ -26,6 +27,7 @@ pub(crate) fn of(job: &Job, labels: &Labels, shards: &[u32]) -> Vec<String> {
         large_batch(job, shards),
         large_rate(job),
         nothing_varies(job),
+        too_few_differ(job),
         nothing_suggested(job),
         nobody_stops(job),
     ];
@@ -103,6 +105,18 @@ fn nothing_varies(job: &Job) -> Option<String> {
     })
 }
 
+/// More combinations than the space has that differ.
+fn too_few_differ(job: &Job) -> Option<String> {
+    let (differ, method) = (job.differ.filter(|differ| *differ > 1)?, &job.spec.search.method);
+    let asked = method.trials()?;
+    let told = SearchError::UsedUp { differ: to_usize(differ), asked };
+    Some(match method {
+        SearchMethod::Pbt(_) => format!("{told}: the population has each of them several times"),
+        _ if method.suggests() => format!("{told}: the search ends when they are tried"),
+        _ => format!("{told}: the search has {}", text::counted(u64::from(differ), "combination")),
+    })
+}
+
 /// Suggestions that would begin when there are to be no more trials.
 fn nothing_suggested(job: &Job) -> Option<String> {
     let SearchMethod::Tpe(Tpe { trials, .. }) = job.spec.search.method else { return None };
@@ -132,6 +146,6 @@ pub(crate) fn trials_in_all(job: &Job) -> usize {
     let method = &job.spec.search.method;
     let suggested = method.trials().filter(|_| method.suggests());
     suggested.map_or(job.trials.len(), |trials| {
-        to_usize(trials).saturating_mul(job.spec.seeds.len().max(1))
+        to_usize(job.differ.unwrap_or(trials)).saturating_mul(job.spec.seeds.len().max(1))
     })
 }

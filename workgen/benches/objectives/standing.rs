@@ -4,7 +4,7 @@ use super::{functions::Values, spaces::Objective};
 use serde_json::Value;
 use sojourn_protocol::{jobfile, spec::JobSpec};
 use sojourn_workgen::search::{
-    Trial,
+    Trial, Tried,
     tpe::{Observation, Outcome, suggest},
     trials,
 };
@@ -121,7 +121,7 @@ fn job(objective: &Objective) -> JobSpec {
         .map(|keys| format!("[[model]]\narch = \"graph\"\nentry = \"model.py:Model\"\n{keys}\n"))
         .collect();
     let text = format!(
-        "name = \"objective\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nshape = [1, 8, 8]\n{tables}[training]\nepochs = 1\noptimizer = {{ {optimizer} }}\n[search]\nmethod = \"random\"\ntrials = {STARTUP}\nmetric = \"valid/loss\""
+        "name = \"objective\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nshape = [1, 8, 8]\n{tables}[training]\nepochs = 1\noptimizer = {{ {optimizer} }}\n[search]\ncombinations = \"all\"\nmethod = \"random\"\ntrials = {STARTUP}\nmetric = \"valid/loss\""
     );
     jobfile::parse(&text).unwrap()
 }
@@ -156,7 +156,9 @@ fn search(objective: &Objective, spec: &JobSpec) -> [f64; 2] {
                 outcome: Outcome::Ended { epochs: 1, value: *value },
             })
             .collect();
-        let trial = suggest(spec, &known, u32::try_from(index).unwrap(), &mut |_| true).unwrap();
+        let trial =
+            suggest(spec, &known, u32::try_from(index).unwrap(), &Tried::default(), &mut |_| true)
+                .unwrap();
         let value = value(&trial);
         all.push((trial, value));
     }

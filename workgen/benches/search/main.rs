@@ -12,7 +12,7 @@ mod size;
 
 use sojourn_protocol::jobfile;
 use sojourn_workgen::search::{
-    Trial,
+    Trial, Tried,
     tpe::{CANDIDATES, Observation, Outcome, suggest},
     trials,
 };
@@ -61,7 +61,7 @@ fn main() {
         let mut index = 0;
         let speed = a_second(|| {
             index += 1;
-            black_box(suggest(&spec, &known, index, &mut |_| true).unwrap());
+            black_box(suggest(&spec, &known, index, &Tried::default(), &mut |_| true).unwrap());
         });
         let anchor = exponents(count);
         println!(

@@ -5,8 +5,8 @@ use serde_json::Value;
 use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     spec::{
-        Choices, JobSpec,
-        dimension::{Chooser, Normal, Range},
+        Choices, CombinationRule, JobSpec,
+        dimension::{Chooser, FirstValues, Normal, Range},
     },
     trial_name::ends_with,
 };
@@ -17,11 +17,13 @@ const STEP_TOLERANCE: f64 = 1e-6;
 
 /// The combination with these values: one for each dimension that varies, by its name or by the last words of that (`lr`,
 /// `optimizer.lr`) where no other one of the trial ends with the same. Where there are several `[[model]]` tables, `model` is the number of one, from 0.
+/// Where combinations are to differ, a value for a dimension that the trial makes no use of may be left out, and says nothing.
 ///
 /// # Errors
 /// [`SearchError`] where a value is missing, is none of its dimension's, belongs to no dimension, or breaks a constraint.
 pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
-    let mut given = Given { values, used: BTreeSet::new(), choices: Choices::new(), error: None };
+    let (rule, choices) = (spec.search.combinations, Choices::new());
+    let mut given = Given { values, rule, used: BTreeSet::new(), choices, error: None };
     let tables = spec.models.len();
     let model = if tables > 1 {
         given.one_of(super::sample::MODEL, &mut (0..tables).map(Value::from))
@@ -32,8 +34,14 @@ pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
     if let Some(error) = given.error {
         return Err(error);
     }
-    if let Some(name) = values.keys().find(|key| !given.used.contains(key.as_str())) {
-        return Err(SearchError::NoDimension { name: name.clone() });
+    let is_used = |key: &&String| given.used.contains(key.as_str());
+    let mut others = values.keys().filter(|key| !is_used(key)).peekable();
+    if others.peek().is_some() {
+        let unused = if rule.is_distinct() { dimensions(spec, model) } else { Vec::new() };
+        let is_unused = |key: &&String| unused.iter().any(|name| ends_with(name, key));
+        if let Some(name) = others.find(|key| !is_unused(key)) {
+            return Err(SearchError::NoDimension { name: name.clone() });
+        }
     }
     let model = u32::saturating_from(model);
     let empty = || SearchError::Empty { dimension: format!("model[{model}]") };
@@ -45,8 +53,17 @@ pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
     }
 }
 
+/// The names of all dimensions of a model table.
+fn dimensions(spec: &JobSpec, model: usize) -> Vec<String> {
+    let mut first = FirstValues::default();
+    // A space without a value is reported by its combinations.
+    let _ = spec.close(model, &mut first);
+    first.names
+}
+
 struct Given<'a> {
     values: &'a Choices,
+    rule: CombinationRule,
     /// The keys of values that a dimension has taken.
     used: BTreeSet<&'a str>,
     choices: Choices,
@@ -132,6 +149,10 @@ impl Chooser for Given<'_> {
     fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
         let number = self.normal_of(name, normal);
         self.or(number, normal.mean)
+    }
+
+    fn takes_unused(&self) -> bool {
+        !self.rule.is_distinct()
     }
 
     fn chosen(&mut self, name: &str, value: Value) {

@@ -6,18 +6,22 @@
 mod changed;
 mod combinations;
 mod draw;
+mod every;
 mod given;
 mod grid;
 mod normal;
+mod odometer;
 pub mod pbt;
 mod random;
 mod sample;
 mod sobol;
 pub mod stopping;
 pub mod tpe;
+mod tried;
 
 pub use changed::changed;
 use combinations::Combinations;
+pub use every::falls_short;
 pub use given::given;
 pub use grid::models;
 use sojourn_protocol::{
@@ -26,6 +30,7 @@ use sojourn_protocol::{
     spec::{Choices, JobSpec, Pbt, SearchMethod, SearchSpec, Tpe, TrialConfig},
 };
 use std::ops::Range;
+pub use tried::Tried;
 
 /// The most trials that a job may have.
 pub const MAX_TRIALS: usize = 65_536;
@@ -82,6 +87,10 @@ pub enum SearchError {
         "none of {MAX_DRAWS} combinations drawn for trial {trial} satisfies the constraints; `{constraint}` leaves out most of them"
     )]
     TooRare { trial: u32, constraint: String },
+    #[error("{} {}; {asked} were asked for", .differ, if *.differ == 1 { "combination is all there is" } else { "combinations differ" })]
+    UsedUp { differ: usize, asked: u32 },
+    #[error("none of {MAX_DRAWS} combinations drawn for trial {trial} differs from all before")]
+    NoneNew { trial: u32 },
     #[error("none of {MAX_DRAWS} combinations drawn for trial {trial} can be trained")]
     NoneAccepted { trial: u32 },
     #[error("there is no value for `{dimension}`")]
@@ -109,6 +118,8 @@ pub struct Searched {
     pub trials: Vec<Trial>,
     /// How many combinations the constraints left out.
     pub left_out: usize,
+    /// Number of combinations that differ, where the search asks for more of them.
+    pub differ: Option<u32>,
 }
 
 /// All trials that a job begins with, in order; at least one, but where a program of the user's own suggests them.
@@ -127,26 +138,29 @@ pub fn search(spec: &JobSpec) -> Result<Searched, SearchError> {
     let mut combinations = Combinations::new(spec)?;
     let trials = match spec.search.method {
         SearchMethod::Grid => grid::trials(spec, &mut combinations)?,
-        SearchMethod::Random { trials } | SearchMethod::Pbt(Pbt { trials, .. }) => {
+        SearchMethod::Random { trials } => {
             random::trials(spec, 0..checked(trials)?, &mut combinations)?
+        }
+        SearchMethod::Pbt(Pbt { trials, .. }) => {
+            random::population(spec, checked(trials)?, &mut combinations)?
         }
         SearchMethod::Tpe(Tpe { trials, .. }) => {
             checked(trials)?;
             random::trials(spec, 0..spec.search.startup(), &mut combinations)?
         }
         SearchMethod::Sobol { trials } => {
-            sobol::trials(spec, 0..checked(trials)?, &mut combinations)?
+            sobol::trials(spec, 0..checked(trials)?, &Tried::default(), &mut combinations)?
         }
         SearchMethod::AskTell { trials } | SearchMethod::Epochs { trials } => {
             checked(trials)?;
-            return Ok(Searched { trials: Vec::new(), left_out: 0 });
+            return Ok(Searched { trials: Vec::new(), left_out: 0, differ: None });
         }
     };
     if trials.is_empty() && !spec.search.method.suggests() {
         return Err(combinations.nothing_left());
     }
     let left_out = combinations.left_out();
-    Ok(Searched { trials: with_seeds(trials, &spec.seeds)?, left_out })
+    Ok(Searched { trials: with_seeds(trials, &spec.seeds)?, left_out, differ: None })
 }
 
 /// Epochs that a trial is allowed when it begins.
@@ -160,16 +174,22 @@ pub fn first_epochs(search: &SearchSpec, trial: TrialId, epochs: u32) -> u32 {
 }
 
 /// The combinations of these numbers of a search by random or quasi-random numbers, which was to have fewer, with each of the
-/// job's seeds. Those before them may be of another space.
+/// job's seeds. Those before them may be of another space. Where combinations are to differ, none is of those that were `tried`, and there
+/// are fewer where no others are left.
 ///
 /// # Errors
-/// As of [`trials`].
-pub fn further(spec: &JobSpec, numbers: Range<u32>) -> Result<Vec<Trial>, SearchError> {
-    let mut combinations = Combinations::new(spec)?;
+/// As of [`trials`], or that none is left.
+pub fn further(
+    spec: &JobSpec,
+    numbers: Range<u32>,
+    tried: &Tried,
+) -> Result<Vec<Trial>, SearchError> {
     checked(numbers.end)?;
     let trials = match spec.search.method {
-        SearchMethod::Sobol { .. } => sobol::trials(spec, numbers, &mut combinations)?,
-        _ => random::trials(spec, numbers, &mut combinations)?,
+        SearchMethod::Sobol { .. } => {
+            sobol::trials(spec, numbers, tried, &mut Combinations::new(spec)?)?
+        }
+        _ => random::trials(spec, numbers, &mut Combinations::after(spec, tried.clone())?)?,
     };
     with_seeds(trials, &spec.seeds)
 }
@@ -181,11 +201,13 @@ pub fn further(spec: &JobSpec, numbers: Range<u32>) -> Result<Vec<Trial>, Search
 /// As of [`trials`].
 pub fn preview(spec: &JobSpec) -> Result<Searched, SearchError> {
     let begins = search(spec)?;
+    let differ = falls_short(spec)?;
     if !begins.trials.is_empty() {
-        return Ok(begins);
+        return Ok(Searched { differ, ..begins });
     }
     let trials = spec.search.method.trials().unwrap_or(PREVIEWED);
-    Ok(Searched { trials: further(spec, 0..trials.min(PREVIEWED))?, left_out: 0 })
+    let trials = further(spec, 0..trials.min(PREVIEWED), &Tried::default())?;
+    Ok(Searched { trials, left_out: 0, differ })
 }
 
 /// Combinations in all that a search is to try: of a grid all, of others as many as the job says.

@@ -1,7 +1,7 @@
 //! Random combinations: each dimension has a stream of its own per trial, so that a dimension or a
 //! trial that is added later leaves the others' values as they were.
 
-use super::{Combinations, SearchError, Trial, sample};
+use super::{Combinations, SearchError, Trial, combinations::as_many_as_differ, sample};
 use sojourn_protocol::{seeds, spec::JobSpec};
 use std::ops::Range;
 
@@ -10,12 +10,33 @@ pub(super) fn trials(
     numbers: Range<u32>,
     combinations: &mut Combinations<'_>,
 ) -> Result<Vec<Trial>, SearchError> {
-    let one = |trial| {
-        combinations.first(trial, |attempt| {
-            sample::trial(spec, &mut Streams { seed: spec.seed, trial, attempt })
-        })
+    as_many_as_differ(numbers, |trial| first(spec, trial, combinations))
+}
+
+/// A population: where its space has fewer combinations, each of them several times.
+pub(super) fn population(
+    spec: &JobSpec,
+    trials: u32,
+    combinations: &mut Combinations<'_>,
+) -> Result<Vec<Trial>, SearchError> {
+    let one = |trial| match first(spec, trial, combinations) {
+        Err(SearchError::UsedUp { .. }) if trial > 0 => {
+            combinations.begin_anew();
+            first(spec, trial, combinations)
+        }
+        drawn => drawn,
     };
-    numbers.map(one).collect()
+    (0..trials).map(one).collect()
+}
+
+fn first(
+    spec: &JobSpec,
+    trial: u32,
+    combinations: &mut Combinations<'_>,
+) -> Result<Trial, SearchError> {
+    combinations.first(trial, |attempt| {
+        sample::trial(spec, &mut Streams { seed: spec.seed, trial, attempt })
+    })
 }
 
 struct Streams {

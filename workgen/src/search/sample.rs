@@ -4,7 +4,7 @@ use super::{SearchError, Trial, draw, normal};
 use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     spec::{
-        Choices, JobSpec,
+        Choices, CombinationRule, JobSpec,
         dimension::{Chooser, Normal, Range},
     },
 };
@@ -24,7 +24,8 @@ pub(super) trait Source {
 pub(super) fn trial(spec: &JobSpec, source: &mut impl Source) -> Result<Trial, SearchError> {
     let tables = u32::saturating_from(spec.models.len());
     let model = if tables > 1 { source.index(MODEL, tables)? } else { 0 };
-    let mut sample = Sample { source, choices: Choices::new(), error: None };
+    let rule = spec.search.combinations;
+    let mut sample = Sample { source, rule, choices: Choices::new(), error: None };
     let config = spec.close(to_usize(model), &mut sample);
     if let Some(error) = sample.error {
         return Err(error);
@@ -35,6 +36,7 @@ pub(super) fn trial(spec: &JobSpec, source: &mut impl Source) -> Result<Trial, S
 
 struct Sample<'a, S> {
     source: &'a mut S,
+    rule: CombinationRule,
     choices: Choices,
     error: Option<SearchError>,
 }
@@ -83,6 +85,10 @@ impl<S: Source> Chooser for Sample<'_, S> {
     fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
         let number = self.normal_of(name, normal);
         self.or(number, normal.mean)
+    }
+
+    fn takes_unused(&self) -> bool {
+        !self.rule.is_distinct()
     }
 
     fn chosen(&mut self, name: &str, value: serde_json::Value) {

@@ -1,7 +1,10 @@
 //! `[search]`: what trials are compared by, and how many there are.
 
 use super::*;
-use crate::{spec::Spread, time::Millis};
+use crate::{
+    spec::{CombinationRule, Spread},
+    time::Millis,
+};
 
 #[test]
 fn mse_is_compared_by_loss() {
@@ -406,5 +409,44 @@ fn rules_of_early_stopping_are_words_or_tables() {
     ] {
         let told = refused(stopping);
         assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn combinations_are_distinct_unless_the_file_says_all() {
+    let rule = |optimizer: &str, search: &str| {
+        let table = format!("epochs = 2\noptimizer = {{ {optimizer} }}\n[search]\n{search}");
+        parse(&SMALL.replace("epochs = 2", &table)).unwrap().search.combinations
+    };
+    let momenta = "name = { choice = [\"sgd\", \"adam\"] }, momentum = { choice = [0, 0.9] }";
+    assert_eq!(rule(momenta, ""), CombinationRule::Distinct);
+    assert_eq!(rule(momenta, "combinations = \"distinct\""), CombinationRule::Distinct);
+    assert_eq!(rule(momenta, "combinations = \"all\""), CombinationRule::All);
+    assert_eq!(rule("name = \"sgd\", momentum = 0.9", ""), CombinationRule::All, "nothing varies");
+    let table = "epochs = 2\n[search]\ncombinations = \"every\"";
+    let refused = parse(&SMALL.replace("epochs = 2", table)).unwrap_err().to_string();
+    assert!(refused.contains("`search.combinations` is `\"every\"`"), "{refused}");
+}
+
+#[test]
+fn each_configuration_is_repeated_with_a_seed_of_its_own_each_time() {
+    let with = |top: &str, search: &str| {
+        let table = format!("epochs = 2\n[search]\n{search}");
+        parse(&format!("{top}\n{}", SMALL.replace("epochs = 2", &table)))
+    };
+    let seeds = |top: &str, search: &str| {
+        let job = with(top, search).unwrap();
+        (job.seed, job.seeds)
+    };
+    assert_eq!(seeds("seed = 7", "repeat = 3"), (7, vec![7, 8, 9]));
+    assert_eq!(seeds("", "repeat = 2"), (0, vec![0, 1]));
+    assert_eq!(seeds("seed = 7", "repeat = 1"), (7, Vec::new()), "as if nothing were said");
+    for (top, search, told) in [
+        ("seed = { choice = [1, 2] }", "repeat = 2", "`search.repeat` can't go with `seed = {"),
+        ("", "repeat = 0", "`search.repeat` is 0"),
+        ("", "repeat = \"often\"", "`search.repeat` is"),
+    ] {
+        let refused = with(top, search).unwrap_err().to_string();
+        assert!(refused.contains(told), "{refused}");
     }
 }

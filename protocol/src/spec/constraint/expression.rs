@@ -145,61 +145,75 @@ impl Expression<Key> {
         }
     }
 
-    /// Does a constraint hold for a trial? Why that can't be said.
-    pub(super) fn holds(&self, config: &TrialConfig) -> Result<bool, String> {
+    /// Does a constraint hold for a trial? `None` where that hangs on a setting of which the trial makes no use: the logic is Kleene's,
+    /// of three values. Why that can't be said.
+    pub(super) fn holds(&self, config: &TrialConfig) -> Result<Option<bool>, String> {
         match self {
-            Expression::Not(of) => Ok(!of.holds(config)?),
+            Expression::Not(of) => Ok(of.holds(config)?.map(|holds| !holds)),
             // The right side may only make sense where the left one holds.
-            Expression::Pair(left, Sign::And, right) => {
-                Ok(left.holds(config)? && right.holds(config)?)
-            }
-            Expression::Pair(left, Sign::Or, right) => {
-                Ok(left.holds(config)? || right.holds(config)?)
+            Expression::Pair(left, sign @ (Sign::And | Sign::Or), right) => {
+                let decides = Some(*sign == Sign::Or);
+                let left = left.holds(config)?;
+                if left == decides {
+                    return Ok(decides);
+                }
+                let right = right.holds(config)?;
+                Ok(if right == decides { decides } else { left.and(right) })
             }
             Expression::Pair(left, Sign::Same, right) => {
-                Ok(left.value(config)? == right.value(config)?)
+                Ok(both(left.value(config)?, right.value(config)?, |left, right| left == right))
             }
             Expression::Pair(left, Sign::Different, right) => {
-                Ok(left.value(config)? != right.value(config)?)
+                Ok(both(left.value(config)?, right.value(config)?, |left, right| left != right))
             }
             Expression::Pair(left, sign, right) if sign.gives() == Kind::Truth => {
                 let (left, right) = (left.number(config)?, right.number(config)?);
-                let order = left.partial_cmp(&right);
-                Ok(match sign {
-                    Sign::Less => order == Some(Ordering::Less),
-                    Sign::AtMost => order.is_some_and(Ordering::is_le),
-                    Sign::More => order == Some(Ordering::Greater),
-                    _ => order.is_some_and(Ordering::is_ge),
-                })
+                Ok(both(left, right, |left, right| {
+                    let order = left.partial_cmp(&right);
+                    match sign {
+                        Sign::Less => order == Some(Ordering::Less),
+                        Sign::AtMost => order.is_some_and(Ordering::is_le),
+                        Sign::More => order == Some(Ordering::Greater),
+                        _ => order.is_some_and(Ordering::is_ge),
+                    }
+                }))
             }
             other => match other.value(config)? {
-                Value::Truth(truth) => Ok(truth),
-                value => Err(value.instead_of(Kind::Truth)),
+                None => Ok(None),
+                Some(Value::Truth(truth)) => Ok(Some(truth)),
+                Some(value) => Err(value.instead_of(Kind::Truth)),
             },
         }
     }
 
-    fn number(&self, config: &TrialConfig) -> Result<f64, String> {
+    fn number(&self, config: &TrialConfig) -> Result<Option<f64>, String> {
         match self.value(config)? {
-            Value::Number(number) => Ok(number),
-            value => Err(value.instead_of(Kind::Number)),
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(Some(number)),
+            Some(value) => Err(value.instead_of(Kind::Number)),
         }
     }
 
-    fn value<'a>(&'a self, config: &'a TrialConfig) -> Result<Value<'a>, String> {
+    fn value<'a>(&'a self, config: &'a TrialConfig) -> Result<Option<Value<'a>>, String> {
         match self {
-            Expression::Number(number) => Ok(Value::Number(*number)),
-            Expression::Text(text) => Ok(Value::Text(Cow::Borrowed(text))),
-            Expression::Truth(truth) => Ok(Value::Truth(*truth)),
-            Expression::Key(key) => key.value(config),
-            Expression::Negative(of) => Ok(Value::Number(-of.number(config)?)),
+            Expression::Number(number) => Ok(Some(Value::Number(*number))),
+            Expression::Text(text) => Ok(Some(Value::Text(Cow::Borrowed(text)))),
+            Expression::Truth(truth) => Ok(Some(Value::Truth(*truth))),
+            Expression::Key(key) => key.used_value(config),
+            Expression::Negative(of) => Ok(of.number(config)?.map(|number| Value::Number(-number))),
             Expression::Pair(left, sign, right) if sign.gives() == Kind::Number => {
-                let (left, right) = (left.number(config)?, right.number(config)?);
-                calculate(left, *sign, right).map(Value::Number)
+                let numbers = left.number(config)?.zip(right.number(config)?);
+                let number = numbers.map(|(left, right)| calculate(left, *sign, right));
+                Ok(number.transpose()?.map(Value::Number))
             }
-            Expression::Not(_) | Expression::Pair(..) => self.holds(config).map(Value::Truth),
+            Expression::Not(_) | Expression::Pair(..) => Ok(self.holds(config)?.map(Value::Truth)),
         }
     }
+}
+
+/// A comparison of two values, if both are known.
+fn both<T>(left: Option<T>, right: Option<T>, compare: impl FnOnce(T, T) -> bool) -> Option<bool> {
+    left.zip(right).map(|(left, right)| compare(left, right))
 }
 
 /// Python's arithmetic.

@@ -1,7 +1,7 @@
 //! The keys of a trial that constraints name.
 
 use super::{
-    super::{Architecture, Real, Setting, TrialConfig},
+    super::{Architecture, CombinationRule, Real, Setting, TrialConfig},
     value::Value,
 };
 use serde::Serialize;
@@ -111,7 +111,7 @@ fn own(config: &TrialConfig) -> impl Iterator<Item = (&str, &Setting)> {
 /// Where a key's value is.
 #[derive(Debug, Clone)]
 enum Place {
-    BuiltIn(Read),
+    BuiltIn(&'static str, Read),
     /// Among the keys of a user's own model.
     Own(String),
 }
@@ -119,7 +119,7 @@ enum Place {
 /// The paths of all keys of a trial.
 fn paths(config: &TrialConfig) -> impl Iterator<Item = (String, Place)> {
     let built_in = KEYS.iter().filter(|(_, read)| read(config).is_some());
-    let built_in = built_in.map(|(path, read)| ((*path).to_owned(), Place::BuiltIn(*read)));
+    let built_in = built_in.map(|(path, read)| ((*path).to_owned(), Place::BuiltIn(path, *read)));
     let own = own(config).map(|(key, _)| (format!("model.{key}"), Place::Own(key.to_owned())));
     built_in.chain(own)
 }
@@ -151,6 +151,8 @@ pub(super) struct Key {
     /// As the constraint has it.
     name: String,
     place: Place,
+    /// The combinations that are trials.
+    rule: CombinationRule,
 }
 
 impl Key {
@@ -158,10 +160,14 @@ impl Key {
     ///
     /// # Errors
     /// Two keys have it.
-    pub(super) fn find(config: &TrialConfig, name: &str) -> Result<Option<Self>, String> {
+    pub(super) fn find(
+        config: &TrialConfig,
+        name: &str,
+        rule: CombinationRule,
+    ) -> Result<Option<Self>, String> {
         let mut found = paths(config).filter(|(path, _)| means(path, name));
         match (found.next(), found.next()) {
-            (Some((_, place)), None) => Ok(Some(Self { name: name.to_owned(), place })),
+            (Some((_, place)), None) => Ok(Some(Self { name: name.to_owned(), place, rule })),
             (Some((path, _)), Some((other, _))) => Err(format!(
                 "names `{name}`, which two keys are called; write `{path}` or `{other}`"
             )),
@@ -169,13 +175,27 @@ impl Key {
         }
     }
 
-    /// The key's value in a trial of the table.
+    /// The key's value in a trial of the table; `None` where combinations are to differ and the trial makes no use of it.
+    ///
+    /// # Errors
+    /// It is a list.
+    pub(super) fn used_value<'a>(
+        &self,
+        config: &'a TrialConfig,
+    ) -> Result<Option<Value<'a>>, String> {
+        match self.place {
+            Place::BuiltIn(path, _) if self.rule.is_distinct() && !config.uses(path) => Ok(None),
+            Place::BuiltIn(..) | Place::Own(_) => self.value(config).map(Some),
+        }
+    }
+
+    /// The key's value in a trial of the table, whether or not the trial makes use of it.
     ///
     /// # Errors
     /// It is a list.
     pub(super) fn value<'a>(&self, config: &'a TrialConfig) -> Result<Value<'a>, String> {
         let value = match &self.place {
-            Place::BuiltIn(read) => read(config),
+            Place::BuiltIn(_, read) => read(config),
             Place::Own(key) => {
                 own(config).find(|(own, _)| own == key).and_then(|(_, setting)| of_setting(setting))
             }

@@ -104,7 +104,7 @@ impl Constraints {
             for (config, bound) in configs.iter().zip(&mut tables) {
                 let Some(config) = config else { continue };
                 let found = expression.bind(&mut |name| {
-                    let key = Key::find(config, name)?;
+                    let key = Key::find(config, name, spec.search.combinations)?;
                     if key.is_some() {
                         unknown.remove(name.as_str());
                     }
@@ -128,7 +128,8 @@ impl Constraints {
         Ok(Self { tables })
     }
 
-    /// The first constraint that a trial of a model table breaks, counted from 0.
+    /// The first constraint that a trial of a model table breaks, counted from 0. Where combinations are to differ, one that hangs on a
+    /// setting of which the trial makes no use is broken by no trial.
     ///
     /// # Errors
     /// A constraint that can't be decided for these values, such as a division by 0.
@@ -139,7 +140,7 @@ impl Constraints {
     ) -> Result<Option<usize>, ConstraintFault> {
         for (constraint, expression) in self.tables.get(table).into_iter().flatten() {
             let fault = |why| ConstraintFault::Undecided { constraint: *constraint, why };
-            if !expression.holds(config).map_err(fault)? {
+            if expression.holds(config).map_err(fault)? == Some(false) {
                 return Ok(Some(*constraint));
             }
         }

@@ -4,7 +4,7 @@
 use super::{
     JobHandler,
     control::{to_extend, wanted_by_extension},
-    suggest::nothing_more,
+    suggest::{nothing_more, tried},
 };
 use crate::{
     quotas::Wanted,
@@ -260,6 +260,8 @@ impl Change {
             return invalid(format!("{MAX_ADDED_TRIALS} trials at most are added at once"));
         }
         let (mut all, mut suggested) = (Vec::new(), 0u32);
+        let mut tried = tried(job);
+        let is_distinct = spec.search.combinations.is_distinct();
         for (n, new) in add.iter().enumerate() {
             let failed =
                 |why: String| Refusal::new(ErrorKind::Invalid, format!("trial {n}: {why}"));
@@ -268,6 +270,13 @@ impl Change {
                 None => {
                     let trial = given(spec, &new.values).map_err(|why| failed(why.to_string()))?;
                     check_trial(spec, &job.data, &trial).map_err(failed)?;
+                    if is_distinct && tried.has(trial.model, &trial.config) {
+                        return conflict(format!(
+                            "trial {n}: job {} has a trial of this combination already, and `combinations = \"all\"` in its file would have it again",
+                            job.id
+                        ));
+                    }
+                    tried.add(&trial);
                     suggested += u32::from(spec.search.method.is_outside());
                     let with = with_seeds(vec![trial], &spec.seeds);
                     let with = with.map_err(|why| failed(why.to_string()))?;
@@ -402,8 +411,9 @@ fn changed_space(job: &Job, space: &Space) -> Reply<JobSpec> {
     let mut spec = job.spec.clone();
     (spec.models, spec.training) = (space.models.clone(), space.training.clone());
     let from = job.search_progress().suggested;
-    let tried = further(&spec, from..from.saturating_add(TRIED_OF_SPACE));
-    for trial in tried.or_else(|why| invalid(why.to_string()))? {
+    let looked_at = from..from.saturating_add(TRIED_OF_SPACE);
+    let next = further(&spec, looked_at, &tried(job));
+    for trial in next.or_else(|why| invalid(why.to_string()))? {
         let check = check_trial(&spec, &job.data, &trial);
         check.or_else(|why| invalid(format!("a trial of that space: {why}")))?;
     }

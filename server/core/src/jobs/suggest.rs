@@ -9,7 +9,7 @@ use sojourn_protocol::{
 };
 use sojourn_state::{AddedTrial, Event, Job, Stopped, Trial, TrialEnd};
 use sojourn_workgen::search::{
-    SearchError, further,
+    SearchError, Tried, further,
     tpe::{self, Observation, Outcome},
     with_seeds,
 };
@@ -118,7 +118,12 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
         }
         Ok::<_, String>(trials.into_iter().map(AddedTrial::new).collect::<Vec<_>>())
     };
-    let said = |error: SearchError| error.to_string();
+    let said = |error: SearchError| match error {
+        SearchError::UsedUp { differ, .. } => {
+            SearchError::UsedUp { differ, asked: job.search.wanted }.to_string()
+        }
+        error => error.to_string(),
+    };
     match spec.search.method {
         SearchMethod::Tpe(Tpe { startup: least, batch, .. }) if from >= spec.search.startup() => {
             let failed = job.trials.iter().filter(|trial| has_failed(trial)).count();
@@ -132,6 +137,7 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
             let s = if results == 1 { "" } else { "s" };
             let why = format!("suggested by the results of {results} trial{s}");
             let mut suggested: Vec<sojourn_workgen::Trial> = Vec::new();
+            let mut tried = tried(job);
             let mut accept = |trial: &_| check_trial(spec, &job.data, trial).is_ok();
             for number in from..from + count {
                 let before = suggested.iter().map(|trial| Observation {
@@ -141,16 +147,33 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
                 });
                 let all: Vec<Observation<'_>> =
                     known.observations().into_iter().chain(before).collect();
-                let trial = tpe::suggest(spec, &all, number, &mut accept).map_err(said)?;
-                suggested.push(trial);
+                match tpe::suggest(spec, &all, number, &tried, &mut accept) {
+                    Ok(trial) => {
+                        tried.add(&trial);
+                        suggested.push(trial);
+                    }
+                    Err(SearchError::UsedUp { .. }) if !suggested.is_empty() => break,
+                    Err(error) => return Err(said(error)),
+                }
             }
+            let count = u32::saturating_from(suggested.len());
             Ok((checked(with_seeds(suggested, &spec.seeds).map_err(said)?)?, count, why))
         }
         _ => {
-            let trials = further(spec, from..from + wanted).map_err(said)?;
-            Ok((checked(trials)?, wanted, "there are to be more trials".to_owned()))
+            let trials = further(spec, from..from + wanted, &tried(job)).map_err(said)?;
+            let suggested = u32::saturating_from(trials.len() / spec.seeds.len().max(1));
+            Ok((checked(trials)?, suggested, "there are to be more trials".to_owned()))
         }
     }
+}
+
+/// The combinations that a job's trials have from their beginning, where further ones are to differ from them. A clone's other settings
+/// were never trained with from the beginning.
+pub(super) fn tried(job: &Job) -> Tried {
+    let of_job =
+        if job.spec.search.combinations.is_distinct() { job.trials.as_slice() } else { &[] };
+    let begun = of_job.iter().filter(|trial| trial.origin.is_none());
+    Tried::of(begun.map(|trial| (trial.model, &trial.context.config)))
 }
 
 /// Has it been let train at all?

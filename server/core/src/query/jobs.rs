@@ -127,6 +127,7 @@ impl Views<'_> {
                 .and_then(|(trial, best)| self.evaluation_of(job, &best.test_of(trial)))
                 .map(EvaluationView::brief),
             waiting: self.job_waits(job).map(|reason| reason.to_string()),
+            search_ended: job.search.over.clone(),
             // They take a look at all hops.
             doubts: Vec::new(),
             time_left: left.map(TimeLeft::from),

@@ -16,6 +16,7 @@ mod control;
 mod cpu_shares;
 mod depth;
 mod devices;
+mod distinct;
 mod early_stopping;
 mod ended_jobs;
 mod engines;

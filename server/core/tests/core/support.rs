@@ -14,7 +14,7 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     metrics::{ByClass, ClassDetail, Confusion, Counting},
     report::{Evaluated, Failure, FailureKind, Outcome, Report, Sums, Trained},
-    spec::{JobSpec, PlacementSpec, Spread},
+    spec::{CombinationRule, JobSpec, PlacementSpec, Spread},
     time::{Millis, UnixMillis},
     unit::{Evaluation, Hop, Lease, Unit},
     view::{JobView, TrialView},
@@ -340,6 +340,8 @@ pub(crate) fn spec(trials: u32, epochs: u32, more: &str) -> JobSpec {
         rates.join(", ")
     );
     let mut spec = jobfile::parse(&text).unwrap();
+    // With ten trials 0.1 and 0.10 are one rate, and two trials.
+    spec.search.combinations = CombinationRule::All;
     // The order in which most tests expect trials; `depth.rs` is of the other one.
     if !more.contains("spread") {
         spec.search.spread = Spread::Breadth;

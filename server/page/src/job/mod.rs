@@ -118,6 +118,7 @@ pub fn head(job: &JobView, viewer: Viewer) -> Markup {
             (words::state(job.state.name())) " "
             @if let Some(why) = &job.waiting { span.hint { (why) } }
         }
+        @if let Some(why) = &job.search_ended { p.hint { "The search tries no more combinations: " (why) } }
         @for doubt in &job.doubts { p.error { (doubt) } }
         @if !job.note.is_empty() { p.note { (job.note) } }
         dl.figures {

@@ -303,6 +303,7 @@ fn summary(trials: usize, ended: bool) -> JobView {
         best: None,
         test: None,
         waiting: None,
+        search_ended: None,
         doubts: Vec::new(),
         time_left: None,
         deadline: None,

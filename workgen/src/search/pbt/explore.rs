@@ -7,7 +7,7 @@ use sojourn_protocol::{
     quantity::{SaturatingFrom as _, to_usize},
     seeds,
     spec::{
-        Choices, JobSpec,
+        Choices, CombinationRule, JobSpec,
         dimension::{Chooser, Normal, Range},
     },
 };
@@ -30,9 +30,9 @@ const PROBES: [Change; 5] = [
 /// multiplied by 0.8 or 1.2, kept in its range; one with steps moves by a step at least, but not over the range's end. Of choices that are
 /// numbers the next higher or lower one is taken, and others stay.
 ///
-/// A dimension stays as it is where no other value of it `fits`: where another would need other tensors in the checkpoint. A
-/// combination that breaks a constraint or doesn't fit is drawn again, at most [`MAX_DRAWS`] times; after that the settings are those of
-/// `parent`.
+/// A dimension that the parent makes no use of is drawn where the clone makes use of it. One stays as it is where no other value of
+/// it `fits`: where another would need other tensors in the checkpoint. A combination that breaks a constraint or doesn't fit is drawn
+/// again, at most [`MAX_DRAWS`] times; after that the settings are those of `parent`.
 #[must_use]
 pub fn explore(
     spec: &JobSpec,
@@ -47,7 +47,11 @@ pub fn explore(
         .map(String::as_str)
         .filter(|name| {
             PROBES.iter().any(|change| {
-                let of = |asked: &str| if asked == *name { *change } else { Change::Keep };
+                let of = |asked: &str| match asked == *name {
+                    true => *change,
+                    false if parent.choices.contains_key(asked) => Change::Keep,
+                    false => Change::Anew(0.5),
+                };
                 let probe = changed(spec, parent, &of);
                 probe.is_some_and(|probe| probe.choices != parent.choices && fits(&probe))
             })
@@ -58,8 +62,10 @@ pub fn explore(
     let satisfies = |trial: &Trial| matches!(combinations.broken(trial), Ok(None));
     for attempt in 0..MAX_DRAWS {
         let parts = [spec.seed, replaced.0.into(), generation.into(), attempt.into()];
-        let of = |name: &str| {
-            if free.contains(name) { Change::drawn(name, &parts, resample) } else { Change::Keep }
+        let of = |name: &str| match parent.choices.contains_key(name) {
+            true if free.contains(name) => Change::drawn(name, &parts, resample),
+            true => Change::Keep,
+            false => Change::drawn(name, &parts, 1.0),
         };
         let drawn = changed(spec, parent, &of).filter(satisfies);
         if let Some(trial) = drawn.filter(|trial| fits(trial)) {
@@ -93,7 +99,8 @@ impl Change {
 /// The trial with its dimensions changed so; none where the space has no such trial.
 fn changed(spec: &JobSpec, parent: &Trial, change: &dyn Fn(&str) -> Change) -> Option<Trial> {
     let (values, choices) = (&parent.choices, Choices::new());
-    let mut explorer = Explorer { values, change, choices, is_lost: false };
+    let rule = spec.search.combinations;
+    let mut explorer = Explorer { values, rule, change, choices, is_lost: false };
     let mut config = spec.close(to_usize(parent.model), &mut explorer)?;
     if explorer.is_lost {
         return None;
@@ -108,6 +115,7 @@ fn changed(spec: &JobSpec, parent: &Trial, change: &dyn Fn(&str) -> Change) -> O
 
 struct Explorer<'a> {
     values: &'a Choices,
+    rule: CombinationRule,
     change: &'a dyn Fn(&str) -> Change,
     choices: Choices,
     /// A dimension was asked for of which there is no value.
@@ -115,10 +123,18 @@ struct Explorer<'a> {
 }
 
 impl Explorer<'_> {
-    fn value(&mut self, name: &str) -> Option<f64> {
-        let value = self.values.get(name).and_then(Value::as_f64);
-        self.is_lost |= value.is_none();
-        value
+    /// The parent's number, with its change; nothing kept and nothing multiplied where the parent made no use of it.
+    fn number_of(&mut self, name: &str) -> Option<(f64, Change)> {
+        let (value, change) = (self.values.get(name).and_then(Value::as_f64), (self.change)(name));
+        let is_drawn = self.is_drawn(name, change);
+        self.is_lost |= value.is_none() && !is_drawn;
+        value.or(is_drawn.then_some(f64::NAN)).map(|value| (value, change))
+    }
+
+    /// Is it a dimension that the parent made no use of, and that is drawn for the clone?
+    fn is_drawn(&self, name: &str, change: Change) -> bool {
+        let is_new = self.rule.is_distinct() && !self.values.contains_key(name);
+        is_new && matches!(change, Change::Anew(_))
     }
 }
 
@@ -129,12 +145,13 @@ impl Chooser for Explorer<'_> {
 
     fn one_of(&mut self, name: &str, values: &mut dyn ExactSizeIterator<Item = Value>) -> usize {
         let all: Vec<Value> = values.collect();
-        let own = self.values.get(name);
-        let Some(at) = own.and_then(|own| all.iter().position(|one| are_equal(one, own))) else {
+        let (own, change) = (self.values.get(name), (self.change)(name));
+        let own = own.and_then(|own| all.iter().position(|one| are_equal(one, own)));
+        let Some(at) = own.or(self.is_drawn(name, change).then_some(0)) else {
             self.is_lost = true;
             return 0;
         };
-        match (self.change)(name) {
+        match change {
             Change::Keep => at,
             Change::Times(factor) => neighbour(&all, at, factor > 1.0),
             Change::Anew(uniform) => {
@@ -144,8 +161,8 @@ impl Chooser for Explorer<'_> {
     }
 
     fn number(&mut self, name: &str, range: &Range) -> f64 {
-        let Some(own) = self.value(name) else { return range.low };
-        match (self.change)(name) {
+        let Some((own, change)) = self.number_of(name) else { return range.low };
+        match change {
             Change::Keep => own,
             Change::Times(factor) => times(range, own, factor),
             Change::Anew(uniform) => match range.steps() {
@@ -157,8 +174,8 @@ impl Chooser for Explorer<'_> {
     }
 
     fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
-        let Some(own) = self.value(name) else { return normal.mean };
-        match (self.change)(name) {
+        let Some((own, change)) = self.number_of(name) else { return normal.mean };
+        match change {
             Change::Keep => own,
             Change::Times(factor) => match normal.truncate {
                 Some([low, high]) => (own * factor).clamp(low, high),
@@ -166,6 +183,10 @@ impl Chooser for Explorer<'_> {
             },
             Change::Anew(uniform) => normal::number(normal, uniform),
         }
+    }
+
+    fn takes_unused(&self) -> bool {
+        !self.rule.is_distinct()
     }
 
     fn chosen(&mut self, name: &str, value: Value) {

@@ -11,10 +11,11 @@
 mod direction_numbers;
 mod sequence;
 
-use super::{Combinations, SearchError, Trial, draw, sample};
+use super::{
+    Combinations, SearchError, Trial, Tried, combinations::as_many_as_differ, draw, sample,
+};
 use sequence::{BITS, DIMENSIONS, Sequence};
 use sojourn_protocol::{
-    quantity::to_usize,
     seeds,
     spec::{JobSpec, dimension::FirstValues},
 };
@@ -26,23 +27,31 @@ const DIGITS: u32 = 53;
 /// The most dimensions of one model table's space, the choice of a table among them.
 pub(super) const MAX_DIMENSIONS: usize = DIMENSIONS;
 
+/// `tried`: combinations that there are already, those of the numbers before among them.
 pub(super) fn trials(
     spec: &JobSpec,
     numbers: Range<u32>,
+    tried: &Tried,
     combinations: &mut Combinations<'_>,
 ) -> Result<Vec<Trial>, SearchError> {
     let axes = Axes::new(spec)?;
     let mut points = 0..;
-    let one = |trial| {
+    let mut one = |trial, combinations: &mut Combinations<'_>| {
         combinations.first(trial, |_| {
             let point = points.next().ok_or(SearchError::TooMany)?;
             sample::trial(spec, &mut Point { axes: &axes, point })
         })
     };
     // Those before are drawn too: constraints may leave some out.
-    let before = numbers.start;
-    let all: Result<Vec<Trial>, SearchError> = (0..numbers.end).map(one).collect();
-    all.map(|mut all| all.split_off(to_usize(before).min(all.len())))
+    for before in 0..numbers.start {
+        match one(before, combinations) {
+            Ok(_) => {}
+            Err(SearchError::UsedUp { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    combinations.also_tried(tried);
+    as_many_as_differ(numbers, |trial| one(trial, combinations))
 }
 
 /// A dimension of the sequence with the shift of one of the space.

@@ -53,7 +53,7 @@ mod kernel;
 mod space;
 mod split;
 
-use super::{Combinations, SearchError, Trial, sample};
+use super::{Combinations, SearchError, Trial, Tried, sample};
 use candidate::{Candidate, Densities, Streams};
 use sojourn_protocol::spec::{Choices, JobSpec};
 use space::{Places, Space};
@@ -98,16 +98,19 @@ pub enum Outcome {
 /// there isn't are passed over. With none the combination is drawn from the prior; below about 10 that have ended, `random` is
 /// as good.
 ///
+/// Where combinations are to differ, it is none of those that were `tried`.
+///
 /// `accept` is asked last, of a combination that satisfies all constraints. One that breaks a constraint or isn't accepted is
 /// replaced by another candidate.
 ///
 /// # Errors
-/// A space that is empty, a range that isn't one, or no combination among [`MAX_DRAWS`](super::MAX_DRAWS) that satisfies the
-/// constraints and is accepted.
+/// A space that is empty, a range that isn't one, no combination among [`MAX_DRAWS`](super::MAX_DRAWS) that satisfies the
+/// constraints and is accepted, or none that is left.
 pub fn suggest(
     spec: &JobSpec,
     observations: &[Observation<'_>],
     index: u32,
+    tried: &Tried,
     accept: &mut dyn FnMut(&Trial) -> bool,
 ) -> Result<Trial, SearchError> {
     let space = Space::new(spec);
@@ -135,7 +138,7 @@ pub fn suggest(
         let mut best: Candidate = candidates.swap_remove(best);
         sample::trial(spec, &mut best)
     };
-    Combinations::new(spec)?.first_accepted(index, &mut best, accept)
+    Combinations::after(spec, tried.clone())?.first_accepted(index, &mut best, accept)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use sojourn_protocol::{
 use sojourn_workgen::{
     Trial,
     search::{
+        Tried as Combinations,
         stopping::{TrialProgress, first_epochs},
         tpe::{self, Observation, Outcome},
     },
@@ -97,8 +98,10 @@ impl<'a> Tried<'a> {
         });
         let observations: Vec<Observation<'_>> = observations.collect();
         let number = u32::saturating_from(self.trials.len());
-        let trial = tpe::suggest(&self.job.spec, &observations, number, &mut |_| true)
-            .map_err(|error| error.to_string())?;
+        let tried = self.trials.iter().map(|trial| (trial.model, &trial.config));
+        let tried = Combinations::of(tried);
+        let suggested = tpe::suggest(&self.job.spec, &observations, number, &tried, &mut |_| true);
+        let trial = suggested.map_err(|error| error.to_string())?;
         self.add(trial)
     }
 

@@ -6,10 +6,10 @@ use sojourn_page::new_job::Checked;
 use sojourn_protocol::{
     bounds::Bounded,
     figures, jobfile,
-    quantity::to_u64,
+    quantity::{to_u64, to_usize},
     spec::{DataSpec, JobSpec, Split},
 };
-use sojourn_workgen::search::preview;
+use sojourn_workgen::{SearchError, search::preview};
 
 /// The check of a job file over data that a browser is to send, or that lies at one of these URLs: its problems, or what would
 /// run and which files it names.
@@ -40,6 +40,10 @@ pub(in crate::http::page) fn check(text: &str, urls: &[DataUrl]) -> Checked {
         Err(error) => problems(vec![(None, error.to_string())]),
         Ok(searched) => {
             let mut plan = plan(&spec, to_u64(searched.trials.len()));
+            let asked = spec.search.method.trials().unwrap_or(0);
+            let short = searched.differ.map(to_usize);
+            let short = short.map(|differ| SearchError::UsedUp { differ, asked }.to_string());
+            plan.extend(short);
             plan.extend(fetched.into_iter().map(|(key, url)| format!("{key}: fetched from {url}")));
             let files = files.into_iter().map(|(key, path)| (key, path.to_owned())).collect();
             Checked { problems: Vec::new(), plan, files }
