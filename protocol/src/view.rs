@@ -215,6 +215,40 @@ pub enum TrialState {
     Cancelled,
 }
 
+/// How far a trial has got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TrialPhase {
+    /// Nothing of it was trained: it is to begin, or its job ended before.
+    NotStarted,
+    /// Hops or evaluations are left.
+    Running,
+    /// Trained and evaluated to the end.
+    Finished,
+    /// Ended early, by the search or by hand: its best epoch counts.
+    Pruned,
+    /// Ended by errors, or without a value when its job's time or budget was used up.
+    Failed,
+    /// Ended with its job.
+    Cancelled,
+}
+
+impl TrialPhase {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NotStarted => "not started",
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Pruned => "pruned",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 impl TrialState {
     /// In a word, as JSON has it.
     #[must_use]
@@ -239,6 +273,9 @@ pub struct TrialView {
     pub name: String,
     /// Whether it goes on.
     pub state: TrialState,
+    /// How far it has got, in finer steps than `state`. Servers of before don't say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<TrialPhase>,
     /// `mlp`, `cnn`, ...
     pub arch: String,
     /// The values that it took where the search varies.

@@ -110,6 +110,7 @@ impl World {
                 trial: id,
                 state: TrialState::Finished,
                 name: name.clone(),
+                phase: None,
                 arch: "mlp".into(),
                 choices: trial.choices,
                 origin: None,

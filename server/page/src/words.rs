@@ -33,7 +33,12 @@ pub(crate) fn progress(name: &str, done: u64, of: u64) -> Markup {
 
 /// A state, with the colour that it has everywhere.
 pub(crate) fn state(name: &str) -> Markup {
-    html! { span class={ "state " (name) } { (name) } }
+    state_as(name, name)
+}
+
+/// A state, in finer words.
+pub(crate) fn state_as(name: &str, words: &str) -> Markup {
+    html! { span class={ "state " (name) } { (words) } }
 }
 
 /// A setting's value: a text without quotes, a number with four digits.

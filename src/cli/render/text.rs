@@ -12,7 +12,7 @@ use sojourn_protocol::{
     quantity::SaturatingFrom as _,
     time::UnixMillis,
     trial_name,
-    view::{JobView, TrialState, TrialView},
+    view::{JobView, TrialPhase, TrialState, TrialView},
 };
 use std::{
     path::{Path, PathBuf},
@@ -72,17 +72,19 @@ pub(crate) fn trial_state(trial: &TrialView) -> String {
 }
 
 fn state_of(trial: &TrialView) -> String {
+    let phase = trial.phase.filter(|of| matches!(of, TrialPhase::NotStarted | TrialPhase::Pruned));
+    let said = |usual: &'static str| phase.map_or(usual, TrialPhase::words);
     match &trial.state {
         TrialState::Running => match &trial.waiting {
-            Some(reason) => format!("waiting: {reason}"),
-            None => "running".to_owned(),
+            Some(reason) => format!("{}: {reason}", said("waiting")),
+            None => said("running").to_owned(),
         },
         TrialState::Finished => match &trial.stopped {
-            Some(why) => format!("finished: {why}"),
+            Some(why) => format!("{}: {why}", said("finished")),
             None => "finished".to_owned(),
         },
-        TrialState::Failed { error } => format!("failed: {error}"),
-        TrialState::Cancelled => "cancelled".to_owned(),
+        TrialState::Failed { error } => format!("{}: {error}", said("failed")),
+        TrialState::Cancelled => said("cancelled").to_owned(),
     }
 }
 

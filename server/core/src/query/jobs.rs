@@ -8,7 +8,7 @@ use sojourn_protocol::{
     residency::ResidenceView,
     view::{
         BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobOwner, JobState, JobView,
-        TimeLeft, TrialHistory, TrialState, TrialView, leader_board,
+        TimeLeft, TrialHistory, TrialPhase, TrialState, TrialView, leader_board,
     },
 };
 use sojourn_state::{By, Job, JobEnd, Taint, Trial, TrialEnd};
@@ -168,6 +168,7 @@ impl Views<'_> {
                 Some(TrialEnd::Cancelled) => TrialState::Cancelled,
                 Some(TrialEnd::Failed(error)) => TrialState::Failed { error: error.clone() },
             },
+            phase: Some(phase(trial)),
             arch: trial.context.config.model.name().into(),
             choices: trial.choices.clone(),
             origin: trial.origin,
@@ -195,5 +196,20 @@ impl Views<'_> {
                 .residence
                 .map(|of| ResidenceView { host: of.host, category: of.category }),
         }
+    }
+}
+
+/// How far a trial has got.
+fn phase(trial: &Trial) -> TrialPhase {
+    let has_begun = trial.chain.hops() > 0 || !trial.live_leases().is_empty();
+    match &trial.end {
+        Some(TrialEnd::Finished) if matches!(trial.stopped, Some(Stopped::Search { .. })) => {
+            TrialPhase::Pruned
+        }
+        Some(TrialEnd::Finished) => TrialPhase::Finished,
+        Some(TrialEnd::Failed(_)) if has_begun || !trial.lacks_time() => TrialPhase::Failed,
+        Some(TrialEnd::Cancelled) if has_begun => TrialPhase::Cancelled,
+        None if has_begun => TrialPhase::Running,
+        Some(TrialEnd::Failed(_) | TrialEnd::Cancelled) | None => TrialPhase::NotStarted,
     }
 }

@@ -35,6 +35,7 @@ mod lease_ends;
 mod machines;
 mod merging;
 mod owners;
+mod phases;
 mod placement;
 mod plans;
 mod population;

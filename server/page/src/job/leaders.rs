@@ -12,7 +12,7 @@ use sojourn_protocol::{
     spec::Goal,
     trial_name,
     unit::Origin,
-    view::{JobView, TrialState, TrialView},
+    view::{JobView, TrialPhase, TrialState, TrialView},
 };
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -223,10 +223,11 @@ fn state(trial: &TrialView) -> Markup {
         TrialState::Running => trial.waiting.as_ref(),
         TrialState::Finished | TrialState::Cancelled => trial.stopped.as_ref(),
     };
+    let phase = trial.phase.map_or_else(|| trial.state.name(), TrialPhase::words);
     let unverified = (trial.unverified > 0)
         .then(|| format!("{} unverified", figures::counted(trial.unverified, "result")));
     html! {
-        (words::state(trial.state.name()))
+        (words::state_as(trial.state.name(), phase))
         @if let Some(why) = why { " " span.hint { (why) } }
         @if let Some(unverified) = unverified { " " strong.error { (unverified) } }
     }
@@ -294,6 +295,7 @@ mod tests {
             trial: TrialId(number),
             name: format!("mlp lr={lr}"),
             state: TrialState::Running,
+            phase: None,
             arch: "mlp".into(),
             choices: [("training.optimizer.lr".to_owned(), lr.into())].into(),
             origin: None,

@@ -128,6 +128,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
             trial: id,
             name: sample.name.clone(),
             state: if is_finished { TrialState::Finished } else { TrialState::Running },
+            phase: None,
             arch: "mlp".into(),
             choices: of.choices.clone(),
             origin: None,
