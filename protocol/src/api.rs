@@ -23,7 +23,7 @@ pub use jobs::{
     RolledBack, SubmitAnswer, SubmitRequest, Submitted,
 };
 pub use search::{
-    GoOn, MAX_ADDED_TRIALS, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, NewTrial,
+    GoOn, MAX_ADDED_TRIALS, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, NewTrial, Retry,
     SearchAnswer, SearchRequest, SearchTrial, SearchTrialState, SearchView, Space, TrialPriority,
 };
 

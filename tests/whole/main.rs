@@ -118,6 +118,7 @@ mod redis_server;
 mod replicas;
 mod report;
 mod residency;
+mod retries;
 #[expect(dead_code, reason = "the stores' own suite uses all of it")]
 #[path = "../../server/blobs/tests/contract/s3.rs"]
 mod s3;

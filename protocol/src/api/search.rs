@@ -31,6 +31,9 @@ pub struct SearchRequest {
     /// Trials that end with what they have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<TrialId>,
+    /// Trials that have failed, and are run again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<Retry>,
     /// New priorities of trials among those of the job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<TrialPriority>,
@@ -60,6 +63,19 @@ pub struct GoOn {
     pub trial: TrialId,
     /// Epochs that it is to have trained in all by then.
     pub epochs: u32,
+}
+
+/// A trial that has failed, and is run again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// The trial. It begins anew, as if it had never been trained.
+    pub trial: TrialId,
+    /// Settings that are to be other, by name. With any, the failed trial stays as it is, and a new one with these settings is added.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, serde_json::Value>))]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "crate::decimal::choices")]
+    pub values: Choices,
 }
 
 /// A trial's priority.
@@ -106,7 +122,7 @@ pub struct Space {
 pub struct SearchAnswer {
     /// The job.
     pub job: JobId,
-    /// The trials that were added, in the order of the request; with each of the job's seeds, where they are a dimension.
+    /// The trials that were added, in the order of the request, and then those that are retries with other settings; with each of the job's seeds, where they are a dimension.
     pub added: Vec<TrialId>,
 }
 

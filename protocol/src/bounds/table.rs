@@ -290,6 +290,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("ReleaseRequest", "reason", MESSAGE),
     ("SearchRequest", "add", Bound::list(&[MAX_ADDED_TRIALS])),
     ("SearchRequest", "nonce", GIVEN_NAME),
+    ("SearchRequest", "retry", Bound::list(&[MAX_ADDED_TRIALS])),
     ("SearchRequest", "why", Bound::leaf(Leaf::Line(MAX_WHY_CHARS))),
     ("SearchSpec", "constraints", CONSTRAINTS),
     ("SearchSpec", "wall_time", TIME),

@@ -451,6 +451,15 @@ pub enum Event {
         /// The error.
         error: String,
     },
+    /// A trial that had failed begins anew, as if it had never been trained.
+    TrialRetried {
+        job: JobId,
+        trial: TrialId,
+        /// The reason for another try.
+        why: String,
+        /// The user who asked for it.
+        by: By,
+    },
     /// Somebody asked for an evaluation outside the search.
     ExtraAsked { job: JobId, name: RequestedEvaluation },
     /// Such an evaluation's counts were taken; those by class are in the report.

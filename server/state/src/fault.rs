@@ -102,6 +102,14 @@ pub enum FoldFault {
     /// The trained part isn't what comes next in its trial's chain.
     #[error("the trained part isn't what comes next")]
     Chain(#[source] ChainError),
+    /// Only a trial that has failed begins anew.
+    #[error("trial {trial} of job {job} hasn't failed, and can't begin anew")]
+    NotFailed {
+        /// The job.
+        job: JobId,
+        /// The trial.
+        trial: TrialId,
+    },
     /// The trial has ended, or trains as long already, or has fewer epochs.
     #[error("trial {trial} of job {job} can't go on up to {epochs} epochs")]
     NotContinued {

@@ -347,6 +347,11 @@ impl State {
                 self.trial_failed(*job, *trial, error, at)?;
                 changes.extend([Change::Job(*job), Change::all_work(*job)]);
             }
+            Event::TrialRetried { job, trial, .. } => {
+                self.trial_retried(*job, *trial, at)?;
+                changes.extend([Change::Job(*job), Change::WallTime, Change::Runnable(None)]);
+                changes.push(Change::all_work(*job));
+            }
             Event::ExtraAsked { job, name } => {
                 self.extra_asked(*job, *name)?;
                 changes.extend([Change::Job(*job), Change::Runnable(None)]);

@@ -122,6 +122,15 @@ impl Trial {
         self.void_until = until;
     }
 
+    /// Has not ended. `named`: it is let train all its epochs, whatever a rule of early stopping says.
+    fn forget_end(&mut self, named: bool) {
+        (self.end, self.stopped, self.training_over) = (None, None, false);
+        self.is_exempt |= named;
+        if named && self.chain.epochs() < self.epochs() {
+            self.chain.extend(self.epochs());
+        }
+    }
+
     /// The best evaluated epoch whose checkpoint is still there.
     fn best_kept(&self, search: &SearchSpec) -> Option<Best> {
         let mut best: Option<Best> = None;
@@ -188,6 +197,37 @@ impl State {
             trial.merging = merges.then(|| Merging::new(&trial.chain, limit));
         })?;
         self.known_job_mut(job)?.reopen(at);
+        Ok(())
+    }
+
+    /// A trial that has failed begins anew: from its initial weights, or, where it is a clone, from the state of the other that it went on
+    /// from. Its job runs again if it had ended, and has its time or budget once more if that was used up. No rule of early stopping
+    /// ends the trial, since the rule has counted it among the worst.
+    pub(super) fn trial_retried(
+        &mut self,
+        job: JobId,
+        id: TrialId,
+        at: UnixMillis,
+    ) -> Result<(), FoldFault> {
+        let paid = self.paid_of_used_up(job, at);
+        let (known, trial) = (self.known_job(job)?, self.known_trial(job, id)?);
+        if !matches!(trial.end, Some(TrialEnd::Failed(_))) {
+            return Err(FoldFault::NotFailed { job, trial: id });
+        }
+        let is_over = known.is_over(at);
+        let has_rule = known.spec.search.stopping.is_some();
+        let start = trial.origin.map_or(0, |origin| origin.epochs);
+        self.known_trial_mut(job, id)?.forget_end(has_rule);
+        self.rolled_back(job, id, start, at)?;
+        self.change_trial(job, id, at, |trial| {
+            let unevaluated = std::mem::take(&mut trial.unevaluated);
+            trial.evaluations.extend(unevaluated);
+        })?;
+        if is_over {
+            let known = self.known_job_mut(job)?;
+            known.begin_anew(at, paid, false);
+            known.recount_load();
+        }
         Ok(())
     }
 }

@@ -192,9 +192,10 @@ async fn the_page_has_buttons_for_those_alone_who_may_press_them() {
     }
     // A button that isn't there is refused where it is pressed all the same.
     let pressed = |action: &str| format!("action={action}&trial=0&epochs=2&token=3&days=1");
-    for action in
-        ["pause", "resume", "cancel", "extend", "stop", "revive", "clone", "share", "unshare"]
-    {
+    for action in [
+        "pause", "resume", "cancel", "extend", "stop", "revive", "retry", "clone", "share",
+        "unshare",
+    ] {
         let headers = [OWN, FORM];
         let form = pressed(action);
         let answer =

@@ -1,4 +1,4 @@
-//! `sojourn trials`: all trials of a job, as a leader board; stops, revives and clones some.
+//! `sojourn trials`: all trials of a job, as a leader board; stops, revives, retries and clones some.
 
 use crate::cli::{
     jobs::{job_ref::JobRef, trials_change::Changes, trials_csv},
@@ -10,7 +10,11 @@ use crate::cli::{
     terminal::{connection::Connection, exit::Failure, output, simple::show},
 };
 use sojourn_api::endpoints;
-use sojourn_protocol::view::{OverSeeds, TrialView, over_seeds};
+use sojourn_protocol::{
+    api::Retry,
+    ids::TrialId,
+    view::{OverSeeds, TrialView, over_seeds},
+};
 
 /// Characters of a trial's name in a table: its settings are in it, so that it has more room than other names.
 const MAX_NAME_CHARS: usize = 100;
@@ -41,13 +45,16 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if args.changes.any() {
         let request = args.changes.request(&client, job).await?;
         let answer = client.call(endpoints::ChangeSearch::request(job, &request)).await?;
-        let mut origins = Vec::new();
+        let mut added = Vec::new();
         if !answer.added.is_empty() {
             let trials = client.call(endpoints::Trials::request(job)).await?;
-            let added = trials.iter().filter(|of| answer.added.contains(&of.trial));
-            origins.extend(added.filter_map(|of| Some((of.trial, of.origin?))));
+            let new = trials.iter().filter(|of| answer.added.contains(&of.trial));
+            added.extend(new.map(|of| (of.trial, of.origin)));
         }
-        return show(&answer, args.json, |_| args.changes.said(&origins));
+        let is_same = |of: &&Retry| of.values.is_empty();
+        let retried = request.retry.iter().filter(is_same).map(|of| of.trial);
+        let retried: Vec<TrialId> = retried.collect();
+        return show(&answer, args.json, |_| args.changes.said(&retried, &added));
     }
     let mut trials = client.call(endpoints::Trials::request(job)).await?;
     if args.json {

@@ -1,4 +1,4 @@
-//! The changes of `sojourn trials`: trials that are stopped, revived, cloned or put first.
+//! The changes of `sojourn trials`: trials that are stopped, revived, run again, cloned or put first.
 
 use crate::{
     api_client::ApiClient,
@@ -7,19 +7,22 @@ use crate::{
 use serde_json::Value;
 use sojourn_api::endpoints;
 use sojourn_protocol::{
-    api::{GoOn, MAX_WHY_CHARS, NewTrial, SearchRequest, TrialPriority},
+    api::{GoOn, MAX_WHY_CHARS, NewTrial, Retry, SearchRequest, TrialPriority},
     ids::{JobId, TrialId},
     spec::Choices,
     text::is_plain_line,
     unit::Origin,
+    view::{TrialState, TrialView},
 };
+use std::collections::BTreeSet;
 
 // Flags that change trials instead of listing them. No doc comment: it would become the help of the command.
 #[derive(Debug, Default, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("change")
         .multiple(true)
-        .args(["stop", "revive", "clone", "priority"])
+        .args(["stop", "revive", "retry", "clone", "priority"]),
+    group = clap::ArgGroup::new("changed").multiple(true).args(["retry", "clone"])
 )]
 pub(crate) struct Changes {
     /// Stop this trial: it ends with what it has. May be repeated.
@@ -28,16 +31,15 @@ pub(crate) struct Changes {
     /// Let this trial go on to its last epoch: one that was stopped, or that the search holds back. May be repeated.
     #[arg(long, value_name = "N")]
     revive: Vec<TrialId>,
+    /// Run a failed trial again, from its beginning; `failed` stands for all that have failed. With `--set` a new trial with other settings is
+    /// run instead. May be repeated.
+    #[arg(long, value_name = "N|failed", value_parser = retry, conflicts_with = "clone")]
+    retry: Vec<Retried>,
     /// Add a trial that goes on from this one's weights and optimiser state, with the settings that `--set` changes.
     #[arg(long, value_name = "N")]
     clone: Option<TrialId>,
-    /// A setting of the clone: `lr=1e-4`. May be repeated.
-    #[arg(
-        long,
-        value_name = "KEY=VALUE",
-        requires = "clone",
-        value_parser = setting
-    )]
+    /// A setting of the clone, or of a trial that is run again: `lr=1e-4`. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE", requires = "changed", value_parser = setting)]
     set: Vec<(String, Value)>,
     /// Put this trial before the others of its job; with `=P` from -100 to 100, where the others have 0. May be repeated.
     #[arg(long, value_name = "N[=P]", value_parser = priority)]
@@ -47,11 +49,19 @@ pub(crate) struct Changes {
     why: Option<String>,
 }
 
+/// The trials that one `--retry` names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Retried {
+    One(TrialId),
+    AllFailed,
+}
+
 impl Changes {
     /// Is anything to be changed?
     pub(crate) fn any(&self) -> bool {
-        let Self { stop, revive, clone, priority, .. } = self;
-        !stop.is_empty() || !revive.is_empty() || clone.is_some() || !priority.is_empty()
+        let Self { stop, revive, retry, clone, priority, .. } = self;
+        let are_named = !(stop.is_empty() && revive.is_empty() && retry.is_empty());
+        are_named || clone.is_some() || !priority.is_empty()
     }
 
     /// The request, for which it may have to be known how many epochs trials are to have.
@@ -61,7 +71,9 @@ impl Changes {
         job: JobId,
     ) -> Result<SearchRequest, Failure> {
         let mut go_on = Vec::new();
-        if !self.revive.is_empty() {
+        let values: Choices = self.set.iter().cloned().collect();
+        let mut retry = BTreeSet::new();
+        if !(self.revive.is_empty() && self.retry.is_empty()) {
             let trials = client.call(endpoints::Trials::request(job)).await?;
             for id in &self.revive {
                 let known = trials.iter().find(|of| of.trial == *id);
@@ -69,12 +81,20 @@ impl Changes {
                     known.ok_or_else(|| Failure::work(format!("job {job} has no trial {id}")))?;
                 go_on.push(GoOn { trial: *id, epochs: known.epochs });
             }
+            for retried in &self.retry {
+                match retried {
+                    Retried::One(trial) => _ = retry.insert(*trial),
+                    Retried::AllFailed => retry.extend(failed(job, &trials)?),
+                }
+            }
         }
-        let values: Choices = self.set.iter().cloned().collect();
+        let again = |trial| Retry { trial, values: values.clone() };
+        let retry: Vec<Retry> = retry.into_iter().map(again).collect();
         let add = self.clone.map(|from| NewTrial { values, from: Some(from) });
         Ok(SearchRequest {
             add: add.into_iter().collect(),
             go_on,
+            retry,
             stop: self.stop.clone(),
             priorities: self.priority.clone(),
             why: self.why.clone(),
@@ -83,18 +103,48 @@ impl Changes {
         })
     }
 
-    /// The changes that were made, a line each. `origins`: where the trials that were added go on from.
-    pub(crate) fn said(&self, origins: &[(TrialId, Origin)]) -> String {
+    /// The changes that were made, a line each. `retried`: failed trials that begin anew. `added`: the trials that were added, and where they
+    /// go on from.
+    pub(crate) fn said(&self, retried: &[TrialId], added: &[(TrialId, Option<Origin>)]) -> String {
         let stopped = self.stop.iter().map(|trial| format!("trial {trial} is stopped"));
         let revived = self.revive.iter().map(|trial| format!("trial {trial} goes on"));
-        let cloned = origins.iter().map(|(trial, origin)| {
-            let epochs = text::counted(u64::from(origin.epochs), "epoch");
-            format!("trial {trial} goes on from trial {} after {epochs}", origin.trial)
+        let retried = retried.iter().map(|trial| format!("trial {trial} begins anew"));
+        let added = added.iter().map(|(trial, origin)| match origin {
+            None => format!("trial {trial} begins, with the other settings"),
+            Some(origin) => {
+                let epochs = text::counted(u64::from(origin.epochs), "epoch");
+                format!("trial {trial} goes on from trial {} after {epochs}", origin.trial)
+            }
         });
         let placed = self.priority.iter().map(|TrialPriority { trial, priority }| {
             format!("trial {trial} has priority {priority}")
         });
-        stopped.chain(revived).chain(cloned).chain(placed).collect::<Vec<_>>().join("\n")
+        stopped
+            .chain(revived)
+            .chain(retried)
+            .chain(added)
+            .chain(placed)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+/// The failed trials of a job, one at least.
+fn failed(job: JobId, trials: &[TrialView]) -> Result<BTreeSet<TrialId>, Failure> {
+    let has_failed = |of: &&TrialView| matches!(of.state, TrialState::Failed { .. });
+    let failed: BTreeSet<TrialId> = trials.iter().filter(has_failed).map(|of| of.trial).collect();
+    match failed.is_empty() {
+        true => Err(Failure::work(format!("no trial of job {job} has failed"))),
+        false => Ok(failed),
+    }
+}
+
+/// `3`, or `failed`.
+fn retry(text: &str) -> Result<Retried, String> {
+    match text.parse() {
+        Ok(number) => Ok(Retried::One(TrialId(number))),
+        Err(_) if text == "failed" => Ok(Retried::AllFailed),
+        Err(_) => Err(format!("`{text}` is neither the number of a trial nor `failed`")),
     }
 }
 
@@ -132,6 +182,13 @@ mod tests {
         assert_eq!(setting("hidden=[8, 4]"), Ok(("hidden".into(), json!([8, 4]))));
         assert_eq!(setting("optimizer=adam"), Ok(("optimizer".into(), json!("adam"))));
         assert!(setting("lr").is_err());
+    }
+
+    #[test]
+    fn a_failed_trial_is_named_or_all_are() {
+        assert_eq!(retry("3"), Ok(Retried::One(TrialId(3))));
+        assert_eq!(retry("failed"), Ok(Retried::AllFailed));
+        assert!(retry("all").is_err());
     }
 
     #[test]

@@ -15,17 +15,17 @@ use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     api::{
         GoOn, MAX_ADDED_TRIALS, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, NewTrial,
-        SearchAnswer, SearchRequest, Space, TrialPriority,
+        Retry, SearchAnswer, SearchRequest, Space, TrialPriority,
     },
     error::{ApiError, ErrorKind},
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_usize},
     space,
-    spec::{JobSpec, MAX_EPOCHS, ModelSpace, SearchMethod, TrainingSpace},
+    spec::{Architecture, Choices, JobSpec, MAX_EPOCHS, ModelSpace, SearchMethod, TrainingSpace},
     text::is_plain_line,
     unit::TrialContext,
 };
-use sojourn_state::{AddedTrial, By, CloneOf, Event, Job, JobEnd, Trial};
+use sojourn_state::{AddedTrial, By, CloneOf, Event, Job, JobEnd, Trial, TrialEnd};
 use sojourn_workgen::search::{MAX_TRIALS, SearchError, changed, further, given, with_seeds};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,11 +54,16 @@ impl JobHandler<'_> {
         let has_rule = known.spec.search.stopping.is_some();
         let first = u32::saturating_from(known.trials.len());
         let was_open = known.search.is_open();
-        let Change { added: trials, suggested, stopped, priorities, continued, extended } = change;
+        let Change { added: trials, suggested, stopped, priorities, continued, extended, retried } =
+            change;
         let extension = wanted_by_extension(known, extended.keys().copied());
         let wanted = Wanted {
-            jobs: extension.jobs.max(u32::from(had_ended && !trials.is_empty())),
-            trials: extension.trials.saturating_add(u32::saturating_from(trials.len())),
+            jobs: extension
+                .jobs
+                .max(u32::from(had_ended && !(trials.is_empty() && retried.is_empty()))),
+            trials: extension
+                .trials
+                .saturating_add(u32::saturating_from(trials.len() + retried.len())),
             ..extension
         };
         self.results.ledger.quotas().admit(by_user, wanted)?;
@@ -77,6 +82,9 @@ impl JobHandler<'_> {
             let why = said("by hand");
             self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by: by_user })?;
             self.look_at_added(job, to_usize(first));
+        }
+        for trial in retried {
+            self.record(Event::TrialRetried { job, trial, why: said("by hand"), by })?;
         }
         for trial in stopped {
             let in_flight = self.state().in_flight(job, trial);
@@ -122,6 +130,8 @@ struct Change {
     continued: BTreeMap<TrialId, u32>,
     /// Trials that have ended, or are to train for longer than they were to.
     extended: BTreeMap<TrialId, u32>,
+    /// Trials that have failed, and begin anew.
+    retried: BTreeSet<TrialId>,
 }
 
 fn invalid<T>(message: impl Into<String>) -> Result<T, Refusal> {
@@ -171,7 +181,12 @@ impl Change {
         let stopped = request.stop.iter().copied().collect();
         let priorities = Self::priorities(job, request)?;
         let (continued, extended) = Self::go_on(job, request)?;
-        let (added, suggested) = Self::added(job, &spec, request)?;
+        let (mut added, suggested) = Self::added(job, &spec, request)?;
+        let (retried, anew) = Self::retried(job, request)?;
+        added.extend(anew);
+        if job.trials.len().saturating_add(added.len()) > MAX_TRIALS {
+            return invalid(SearchError::TooMany.to_string());
+        }
         // Trials that wait for a program end with the search.
         let by_epochs = matches!(job.spec.search.method, SearchMethod::Epochs { .. });
         let is_open =
@@ -179,7 +194,7 @@ impl Change {
         if request.end && !is_open && request.trials.is_none() {
             return conflict(format!("the search of job {id} tries no more combinations anyway"));
         }
-        Ok(Self { added, suggested, stopped, priorities, continued, extended })
+        Ok(Self { added, suggested, stopped, priorities, continued, extended, retried })
     }
 
     fn priorities(job: &Job, request: &SearchRequest) -> Reply<BTreeMap<TrialId, i32>> {
@@ -253,6 +268,35 @@ impl Change {
         Ok((continued, extended))
     }
 
+    /// The failed trials that begin anew, and those that are added with other settings than failed ones.
+    fn retried(job: &Job, request: &SearchRequest) -> Reply<(BTreeSet<TrialId>, Vec<AddedTrial>)> {
+        if request.retry.len() > MAX_ADDED_TRIALS {
+            return invalid(format!("{MAX_ADDED_TRIALS} trials at most are run again at once"));
+        }
+        let (mut retried, mut added) = (BTreeSet::new(), Vec::new());
+        for Retry { trial: id, values } in &request.retry {
+            let trial = find(job, *id)?;
+            if !matches!(trial.end, Some(TrialEnd::Failed(_))) {
+                return conflict(format!(
+                    "trial {id} of job {} hasn't failed: only a failed trial is run again",
+                    job.id
+                ));
+            }
+            if matches!(job.spec.search.method, SearchMethod::Pbt(_)) {
+                return conflict(format!(
+                    "trial {id} of job {} is of a population, in which another takes its place",
+                    job.id
+                ));
+            }
+            if values.is_empty() {
+                retried.insert(*id);
+            } else {
+                added.push(with_other_settings(job, trial, values)?);
+            }
+        }
+        Ok((retried, added))
+    }
+
     /// The trials to add, and how many combinations among them count as suggested by the user's program.
     fn added(job: &Job, spec: &JobSpec, request: &SearchRequest) -> Reply<(Vec<AddedTrial>, u32)> {
         let add = &request.add;
@@ -284,9 +328,6 @@ impl Change {
                 }
             };
             all.extend(trials);
-        }
-        if job.trials.len().saturating_add(all.len()) > MAX_TRIALS {
-            return invalid(SearchError::TooMany.to_string());
         }
         let search = job.search_progress();
         // A request that sets `trials` reopens an ended search.
@@ -355,6 +396,22 @@ fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
         && job.search.over.is_none();
     let allowed = if by_epochs { epochs.saturating_add(1) } else { all };
     Ok(AddedTrial { from, allowed: Some(allowed), ..AddedTrial::new(trial) })
+}
+
+/// A new trial with the settings of a failed one but for some.
+fn with_other_settings(job: &Job, of: &Trial, values: &Choices) -> Reply<AddedTrial> {
+    let number = of.id;
+    let cannot = |why: String| {
+        let message = format!("trial {number} with other settings: {why}");
+        Refusal::new(ErrorKind::Invalid, message)
+    };
+    let trial = changed(&settings(of), values).map_err(|why| cannot(why.to_string()))?;
+    let is_graph = matches!(trial.config.model, Architecture::Graph(_));
+    if is_graph && trial.config.model != of.context.config.model {
+        return Err(cannot("a user's own model stays as it was exported".to_owned()));
+    }
+    check_trial(&job.spec, &job.data, &trial).map_err(cannot)?;
+    Ok(AddedTrial::new(trial))
 }
 
 /// Can a trial with these settings go on from the checkpoints of another: do they have the same tensors?

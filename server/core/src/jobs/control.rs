@@ -175,7 +175,9 @@ pub(super) fn to_extend(
         }
         return conflict(match (trial, reached) {
             (Some(trial), Some(why)) => format!("trial {trial} of job {id} {why}: that is its end"),
-            (Some(trial), None) => format!("trial {trial} of job {id} has failed: it can't go on"),
+            (Some(trial), None) => format!(
+                "trial {trial} of job {id} has failed: it can't go on, but `sojourn trials {id} --retry {trial}` runs it again"
+            ),
             (None, Some(_)) => {
                 format!("all trials of job {id} have failed or reached the target: none goes on")
             }

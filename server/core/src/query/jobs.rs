@@ -11,7 +11,7 @@ use sojourn_protocol::{
         TimeLeft, TrialHistory, TrialPhase, TrialState, TrialView, leader_board,
     },
 };
-use sojourn_state::{By, Job, JobEnd, Taint, Trial, TrialEnd};
+use sojourn_state::{By, Job, JobEnd, Stopped, Taint, Trial, TrialEnd};
 
 impl Views<'_> {
     pub(crate) fn jobs(&self) -> Vec<JobView> {

@@ -326,7 +326,7 @@ fn what_can_not_be_extended_is_refused() {
         fail(&mut bench, host, lease.id, FailureKind::NonFinite, "NaN");
     }
     let said = refused(&mut bench, extend(9, Some(0)));
-    let failed = "trial 0 of job 1 has failed: it can't go on";
+    let failed = "trial 0 of job 1 has failed: it can't go on, but `sojourn trials 1 --retry 0` runs it again";
     assert_eq!(said, (ErrorKind::Conflict, failed.to_owned()));
     let rest = Event::JobExtended {
         job: JOB,

@@ -465,6 +465,7 @@ pub(crate) fn naming_nothing(event: &Event) -> Option<(Event, FoldFault)> {
         }
         Event::TrialRolledBack { job, trial, .. }
         | Event::TrialContinued { job, trial, .. }
+        | Event::TrialRetried { job, trial, .. }
         | Event::TrialStopped { job, trial, .. }
         | Event::TrialPlaced { job, trial, .. }
         | Event::TrialCategorized { job, trial, .. }

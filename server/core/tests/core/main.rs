@@ -48,6 +48,7 @@ mod replicas;
 mod requested_evaluations;
 mod residency;
 mod retention;
+mod retries;
 mod running_units;
 mod search_changes;
 mod searches;

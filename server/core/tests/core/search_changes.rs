@@ -10,7 +10,9 @@ use proptest::prelude::*;
 use serde_json::json;
 use sojourn_core::{Answer, By, Command, Core, Event, Query, ReplyTo};
 use sojourn_protocol::{
-    api::{GoOn, NewTrial, RollbackRequest, SearchAnswer, SearchRequest, Space, TrialPriority},
+    api::{
+        GoOn, NewTrial, Retry, RollbackRequest, SearchAnswer, SearchRequest, Space, TrialPriority,
+    },
     error::{ApiError, ErrorKind},
     ids::{HostId, TrialId},
     manifest::DataSplit,
@@ -458,6 +460,11 @@ fn requests() -> impl Strategy<Value = SearchRequest> {
     let stop = (prop::collection::vec(trial(), 0..3), any::<bool>())
         .prop_map(move |(trials, double)| twice(trials, double));
     let go_on = (trial(), 0u32..8).prop_map(|(trial, epochs)| GoOn { trial, epochs });
+    let retry = (trial(), prop::option::weighted(0.3, prop::sample::select(vec![0.002, 0.5])));
+    let retry = retry.prop_map(|(trial, lr)| {
+        let values = lr.map(|lr| ("lr".to_owned(), json!(lr)));
+        Retry { trial, values: values.into_iter().collect() }
+    });
     let priority =
         (trial(), -101i32..102).prop_map(|(trial, priority)| TrialPriority { trial, priority });
     let add = (prop::option::of(trial()), prop::sample::select(vec![0.002, 0.05, 0.5]), 0u8..3);
@@ -478,14 +485,26 @@ fn requests() -> impl Strategy<Value = SearchRequest> {
         prop::collection::vec(go_on, 0..3),
         stop,
         prop::collection::vec(priority, 0..2),
+        prop::collection::vec(retry, 0..3),
         prop::option::weighted(0.2, 0u32..9),
         prop::option::weighted(0.2, space),
         prop::bool::weighted(0.1),
         prop::option::weighted(0.2, prop::sample::select(vec!["a", "b"])),
     )
-        .prop_map(|(add, go_on, stop, priorities, trials, space, end, nonce)| {
+        .prop_map(|(add, go_on, stop, priorities, retry, trials, space, end, nonce)| {
             let nonce = nonce.map(str::to_owned);
-            SearchRequest { add, go_on, stop, priorities, trials, space, end, why: None, nonce }
+            SearchRequest {
+                add,
+                go_on,
+                stop,
+                retry,
+                priorities,
+                trials,
+                space,
+                end,
+                why: None,
+                nonce,
+            }
         })
 }
 
@@ -498,6 +517,7 @@ fn one_part(all: SearchRequest, which: u8) -> SearchRequest {
         2 => SearchRequest { stop: all.stop, ..none },
         3 => SearchRequest { stop: all.stop, add: all.add, ..none },
         4 => SearchRequest { stop: all.stop, go_on: all.go_on, ..none },
+        6 => SearchRequest { retry: all.retry, ..none },
         5 => SearchRequest { trials: all.trials, space: all.space, end: all.end, ..none },
         _ => all,
     }
@@ -508,7 +528,7 @@ fn step() -> impl Strategy<Value = Step> {
         10 => (any::<bool>(), 0u8..8).prop_map(|(other, how)| Step::Work { other, how }),
         3 => any::<usize>().prop_map(|which| Step::Report { which }),
         2 => Just(Step::Assimilate),
-        6 => (requests(), 0u8..8)
+        6 => (requests(), 0u8..9)
             .prop_map(|(all, which)| Step::Change(Box::new(one_part(all, which)))),
         1 => (1u32..8, prop::option::of(0u32..6))
             .prop_map(|(epochs, trial)| Step::Extend { epochs, trial }),

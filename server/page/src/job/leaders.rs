@@ -258,7 +258,8 @@ fn changes(job: &JobView, trial: &TrialView) -> Markup {
     let action = match trial.state {
         TrialState::Running => Some(("stop", "Stop")),
         TrialState::Finished if trial.stopped.is_some() => Some(("revive", "Go on")),
-        TrialState::Finished | TrialState::Failed { .. } | TrialState::Cancelled => None,
+        TrialState::Failed { .. } => Some(("retry", "Run again")),
+        TrialState::Finished | TrialState::Cancelled => None,
     };
     html! {
         @if let Some((action, text)) = action {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sojourn_core::request;
 use sojourn_page::page_link as link_page;
 use sojourn_protocol::{
-    api::{GoOn, NewTrial, SearchRequest},
+    api::{GoOn, NewTrial, Retry, SearchRequest},
     error::ErrorKind,
     ids::{JobId, TokenId, TrialId},
     names::TokenLabel,
@@ -43,6 +43,7 @@ enum Action {
     Extend,
     Stop,
     Revive,
+    Retry,
     Clone,
     #[serde(rename = "share")]
     MakeLink,
@@ -83,6 +84,11 @@ pub(in crate::http) async fn act(
             let epochs = known.ok_or_else(unknown)?.epochs;
             let go_on = vec![GoOn { trial, epochs }];
             change(&app, job, SearchRequest { go_on, ..SearchRequest::default() }, &by).await?;
+        }
+        Action::Retry => {
+            let trial = button.trial.ok_or_else(|| missing("trial"))?;
+            let retry = vec![Retry { trial, ..Retry::default() }];
+            change(&app, job, SearchRequest { retry, ..SearchRequest::default() }, &by).await?;
         }
         Action::Clone => {
             let values = settings(&button.set)?;

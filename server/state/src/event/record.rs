@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 /// to as well; version 8 has owners of hosts, tokens that are issued, time that doesn't count, a time in which trained jobs are still evaluated, jobs that are thinned or
 /// deleted, machines that are bought, units that are refused as unsupported, trials that a search lets go on or stops, searches that
 /// go on (trials that are added, spaces that change), hosts that are blocked, and trials that stay on hosts and move; version 9 has
-/// owners of jobs, quotas of tokens, owners that are vouched for, rollbacks after a refutation, and units
-/// that trainers call wrong.
+/// owners of jobs, quotas of tokens, owners that are vouched for, rollbacks after a refutation, units
+/// that trainers call wrong, and trials that begin anew after a failure.
 pub const EVENT_VERSION: u32 = 9;
 /// The versions that are read; a journal or a snapshot with another is refused.
 pub const READ_VERSIONS: RangeInclusive<u32> = 1..=EVENT_VERSION;

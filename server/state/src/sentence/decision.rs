@@ -23,6 +23,7 @@ impl Event {
             }
             Self::TrialsAdded { .. }
             | Self::TrialContinued { .. }
+            | Self::TrialRetried { .. }
             | Self::TrialStopped { .. }
             | Self::SearchEnded { .. }
             | Self::SpaceChanged { .. }

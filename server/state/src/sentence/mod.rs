@@ -194,6 +194,7 @@ impl Event {
             Self::TrialFailed { job: _, trial, error } => {
                 format!("trial {trial} failed: {}", brief(error))
             }
+            Self::TrialRetried { job: _, trial, why, by } => search::retried(*trial, why, *by),
             Self::ExtraAsked { job: _, name } => format!("{} was asked for", evaluation(*name)),
             Self::ExtraEvaluated { lease, sums } => {
                 format!("the evaluation of lease {lease} is done: {}", means(sums))

@@ -52,6 +52,10 @@ pub(super) fn continued(trial: TrialId, epochs: u32, why: &str, by: Option<By>) 
     format!("trial {trial} goes on up to {epochs}{}: {}", asked(by), brief(why))
 }
 
+pub(super) fn retried(trial: TrialId, why: &str, by: By) -> String {
+    format!("trial {trial} begins anew after its failure{}: {}", asked(Some(by)), brief(why))
+}
+
 pub(super) fn stopped(trial: TrialId, why: &str, by: Option<By>) -> String {
     let by = by.map_or_else(|| "by the search".to_owned(), |by| format!("with {}", token(by)));
     format!("trial {trial} was stopped {by}: {}", brief(why))
