@@ -83,7 +83,7 @@ fn separator(text: &str) -> Result<Separator, String> {
 struct Report<'a> {
     /// The job file.
     file: &'a Path,
-    /// Its text.
+    /// The text of it.
     job: &'a str,
     data: &'a Profile,
     #[serde(flatten)]

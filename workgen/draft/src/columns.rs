@@ -1,4 +1,4 @@
-//! What each column of a table is taken for.
+//! The use that is made of each column of a table.
 
 use crate::{
     label::LabelKind,
@@ -20,7 +20,7 @@ const MAX_ODD_WORDS: usize = 5;
 /// Characters from which a value is a text.
 const LONG_TEXT: usize = 100;
 
-/// What a column is taken for.
+/// The use that is made of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Taken {
@@ -41,9 +41,9 @@ pub enum Taken {
 pub struct TakenColumn {
     /// The column; its position where it has no name.
     pub column: String,
-    /// What it holds.
+    /// The contents, in a few words.
     pub holds: String,
-    /// What it is taken for.
+    /// The use that is made of it.
     pub taken: Taken,
     /// Why, where that isn't plain.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -191,7 +191,7 @@ fn words(column: &ColumnProfile) -> Result<usize, String> {
     }
 }
 
-/// What a column holds, in a few words.
+/// The contents of a column, in a few words.
 fn holds(column: &ColumnProfile, reading: &Reading) -> String {
     let missing = match column.missing {
         0 => String::new(),

@@ -9,7 +9,7 @@ const MAX_NUMBERED_CLASSES: usize = 20;
 /// Rows that a class has at least, in the mean, for whole numbers to be taken for classes.
 const MIN_ROWS_OF_CLASS: u64 = 5;
 
-/// What labels are.
+/// The kind of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabelKind {
@@ -24,7 +24,7 @@ pub enum LabelKind {
 pub struct Guess {
     /// The column.
     pub column: String,
-    /// Why.
+    /// The reason.
     pub because: &'static str,
 }
 
@@ -95,7 +95,7 @@ pub fn guess(table: &TableProfile) -> Option<Guess> {
     Some(Guess { column: last.name.clone(), because: "the last column that can be one" })
 }
 
-/// What the values of a column are as labels.
+/// The kind of labels that the values of a column are.
 pub(crate) fn kind(column: &ColumnProfile, reading: &Reading) -> Result<LabelKind, String> {
     let name = &column.name;
     if let Some(what) = &column.unreadable {

@@ -49,7 +49,7 @@ pub struct Draft {
     /// The column of the labels, where it was guessed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Guess>,
-    /// What each column of a table is taken for.
+    /// Each column of a table, and the use that is made of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<TakenColumn>,
     /// Remarks: what was guessed, and which line changes it.

@@ -100,7 +100,7 @@ fn problems(table: &TableProfile) -> Vec<String> {
     problems
 }
 
-/// What was guessed, and what changes it.
+/// Everything that was guessed, and the line that changes it.
 fn remarks(
     table: &TableProfile,
     reading: &Reading,

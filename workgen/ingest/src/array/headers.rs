@@ -10,11 +10,11 @@ use serde::Serialize;
 /// An array, as its header describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArrayProfile {
-    /// Its name; what messages call it where the format has none.
+    /// The name; that which messages use where the format has none.
     pub name: String,
-    /// Its dimensions, the first of which is the rows.
+    /// The dimensions, the first of which is the rows.
     pub shape: Vec<u64>,
-    /// What its elements are.
+    /// The kind of its elements.
     pub elements: Elements,
 }
 
@@ -28,7 +28,7 @@ pub enum Elements {
     Whole,
     /// Numbers with fractions.
     Floats,
-    /// Words.
+    /// Texts, such as names of classes.
     Words,
 }
 

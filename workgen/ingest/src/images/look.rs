@@ -15,7 +15,7 @@ const LOOKED_AT: u64 = 8;
 /// Images that are opened in all.
 const MAX_LOOKED_AT: usize = 64;
 
-/// What a folder of images holds.
+/// The contents of a folder of images.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImagesProfile {
     /// Images of each class, that is of each folder; under an empty name those that lie in none.

@@ -1,4 +1,4 @@
-//! What the fields of one column are, counted.
+//! The fields of one column, counted by their kinds.
 
 use super::dates::is_date;
 use crate::{

@@ -33,7 +33,7 @@ use serde::Serialize;
 use sojourn_protocol::spec::{FileKind, Separator};
 use std::{path::Path, sync::Arc};
 
-/// What data holds.
+/// The contents of data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Profile {
@@ -48,9 +48,9 @@ pub enum Profile {
     },
     /// A folder of images.
     Images(ImagesProfile),
-    /// Text.
+    /// A text, or a folder of texts.
     Text {
-        /// Its size in bytes, as it lies on the disk.
+        /// The size in bytes, as it lies on the disk.
         bytes: u64,
     },
 }

@@ -23,7 +23,7 @@ const MAX_ODD: usize = 3;
 pub struct TableProfile {
     /// The format.
     pub format: FileKind,
-    /// What separates the columns of a text file.
+    /// The sign between the columns of a text file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub separator: Option<Separator>,
     /// Does the first line of a text file name the columns?
