@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 /// Digits of the longest number that is taken as one: longer ones are words.
 const MAX_DIGITS: usize = 400;
+/// Greatest exponent of a number that is taken as one.
+const MAX_EXPONENT: i64 = 1_000_000;
 /// Zeros that a number is written with at most, behind or before its digits.
 const MAX_ZEROS: i64 = 20;
 
@@ -43,6 +45,10 @@ pub fn plain_decimal(text: &str) -> Option<String> {
     let point =
         i64::from(exponent) + i64::try_from(whole.len()).ok()? - i64::try_from(zeros).ok()?;
     let length = i64::try_from(significant.len()).ok()?;
+    // What comes of it is to be a number again.
+    if point.abs() > MAX_EXPONENT || length > i64::try_from(MAX_DIGITS).ok()? - MAX_ZEROS - 2 {
+        return None;
+    }
     Some(if point > length + MAX_ZEROS || point < -MAX_ZEROS {
         format!("{sign}0.{significant}e{point}")
     } else if point >= length {

@@ -104,6 +104,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn make(args: &Args) -> Result<(), Failure> {
     let folder = args.output.parent().unwrap_or(Path::new(""));
     let train = named_from(&args.data, folder)?;
+    if !folder.as_os_str().is_empty() && !folder.is_dir() {
+        return Err(Failure::call(format!("there is no folder `{}`", folder.display())));
+    }
     let files = [args.output.clone()];
     no_file_is_there(args, &files)?;
     let profile = look(args)?;
@@ -228,12 +231,12 @@ fn write(args: &Args, path: &Path, text: &str) -> Result<(), Failure> {
         true => File::create(path),
         false => File::create_new(path),
     };
-    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
+    let failed =
+        |error: io::Error| Failure::work(format!("can't write `{}`: {error}", path.display()));
+    file.map_err(failed)?.write_all(text.as_bytes()).map_err(|error| {
         // Half a file would be in the way of the next try.
-        if error.kind() != io::ErrorKind::AlreadyExists {
-            let _ = fs::remove_file(path);
-        }
-        Failure::work(format!("can't write `{}`: {error}", path.display()))
+        let _ = fs::remove_file(path);
+        failed(error)
     })
 }
 

@@ -20,6 +20,16 @@ pub(crate) fn draft(
     wishes: Wishes<'_>,
 ) -> Result<Draft, Vec<String>> {
     let has_names = matches!(format, FileKind::Npz | FileKind::Safetensors);
+    if format == FileKind::Npy {
+        return Err(vec![
+            "an NPY file holds no labels: put both arrays into one file, `numpy.savez(\"data.npz\", x=x, y=y)`".to_owned(),
+        ]);
+    }
+    if wishes.label.is_some() && !has_names {
+        return Err(vec![
+            "the labels lie in the file beside the images: there is no array to name".to_owned(),
+        ]);
+    }
     let label = if has_names { Some(label(arrays, wishes.label)?) } else { None };
     let rows_of = |array: &ArrayProfile| array.shape.first().copied().unwrap_or(0);
     let wanted = label.map(rows_of);
@@ -63,13 +73,6 @@ pub(crate) fn draft(
     }
     if let Some(label) = label.filter(|label| label.name != "y") {
         job.line(format_args!("label = {}", quoted(&label.name)));
-    }
-    if format == FileKind::Npy {
-        job.line(format_args!("labels = \"labels.npy\"          # the file of the labels"));
-        remarks.push(
-            "an NPY file holds no labels: `labels` in the job file names the file that has them"
-                .to_owned(),
-        );
     }
     if image == Some(Channels::Last) {
         job.line(format_args!(

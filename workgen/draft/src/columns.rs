@@ -2,12 +2,11 @@
 
 use crate::{
     label::LabelKind,
-    notation::Reading,
+    notation::{Reading, odd_words},
     number::{clipped, counted, grouped, short, some},
 };
 use serde::Serialize;
 use sojourn_ingest::{ColumnProfile, TableProfile};
-use std::collections::BTreeSet;
 
 /// Words of a column that is taken as a feature for each.
 const MAX_WORDS: usize = 64;
@@ -15,8 +14,9 @@ const MAX_WORDS: usize = 64;
 const MAX_WORD_FEATURES: usize = 2048;
 /// Of this many rows or more, a word of a column is in two at least, in the mean.
 const MIN_ROWS_OF_WORD: u64 = 2;
-/// A column may have so many different words among its numbers that are taken for missing values.
-const MAX_ODD_WORDS: usize = 5;
+/// Values that a column with missing ones has at least, and the part of the rows of which it has some: else those may all be set aside.
+const MIN_VALUES: u64 = 10;
+const NEARLY_EMPTY: u64 = 50;
 /// Characters from which a value is a text.
 const LONG_TEXT: usize = 100;
 
@@ -53,6 +53,9 @@ pub struct TakenColumn {
     /// Words among numbers that are taken for missing values.
     #[serde(skip)]
     pub(crate) odd_words: Vec<String>,
+    /// The position by which a column without a name is left out, from 1.
+    #[serde(skip)]
+    pub(crate) position: Option<u64>,
 }
 
 /// All columns of a table, whose label is `label`.
@@ -62,7 +65,10 @@ pub(crate) fn take(
     label: (&str, LabelKind),
 ) -> Vec<TakenColumn> {
     let mut word_features = 0;
-    let columns = (1..).zip(&table.columns);
+    let last_named = table.columns.iter().rposition(|column| !column.name.is_empty());
+    let last_named = last_named.map_or(0, |last| last as u64 + 1);
+    let labels = table.columns.iter().find(|column| column.name == label.0);
+    let columns = (1_u64..).zip(&table.columns);
     columns
         .map(|(position, column)| {
             let holds = holds(column, reading);
@@ -73,14 +79,20 @@ pub(crate) fn take(
                 because,
                 missing: column.missing,
                 odd_words: Vec::new(),
+                position: None,
             };
             if column.name == label.0 {
-                return named(Taken::Label(label.1), String::new());
+                let odd_words = odd_words(column, reading).unwrap_or_default();
+                return TakenColumn { odd_words, ..named(Taken::Label(label.1), String::new()) };
             }
             if column.name.is_empty() {
                 let because = "it has no name".to_owned();
-                let column = position.to_string();
-                return TakenColumn { column, ..named(Taken::Unnamed, because) };
+                let (of, text) = (position, position.to_string());
+                // A first one, and empty ones behind all others, are left out by themselves.
+                let by_itself = position == 1 || position > last_named && column.values == 0;
+                let taken = if by_itself { Taken::Unnamed } else { Taken::LeftOut };
+                let position = Some(of).filter(|_| !by_itself);
+                return TakenColumn { column: text, position, ..named(taken, because) };
             }
             if let Some(because) = useless(table, column) {
                 return named(Taken::LeftOut, because);
@@ -90,6 +102,12 @@ pub(crate) fn take(
                 return named(Taken::Number, String::new());
             }
             if let Some(odd_words) = odd_words(column, reading) {
+                let is_label = |word: &&String| labels.is_some_and(|labels| has_word(labels, word));
+                if let Some(word) = odd_words.iter().find(is_label) {
+                    let because =
+                        format!("{} is a word among its numbers, and a label", clipped(word));
+                    return named(Taken::LeftOut, because);
+                }
                 let odd = column.values - numbers;
                 let words = some(odd_words.iter().map(String::as_str), 3);
                 let because = format!("{} with {words} taken for missing", counted(odd, "field"));
@@ -125,6 +143,10 @@ fn useless(table: &TableProfile, column: &ColumnProfile) -> Option<String> {
         let value = distinct.keys().next().map_or(String::new(), |value| clipped(value));
         return Some(format!("it is always {value}"));
     }
+    let few = MIN_VALUES.max(table.rows / NEARLY_EMPTY);
+    if column.values < few && column.values < table.rows {
+        return Some(format!("it is nearly empty: {}", counted(column.values, "value")));
+    }
     if column.name.starts_with("__index_level_") {
         return Some("it is the index of a data frame".to_owned());
     }
@@ -143,7 +165,9 @@ fn is_identifier(name: &str) -> bool {
     let lower = name.trim().to_ascii_lowercase();
     let ends_so =
         ["_id", " id", ".id", "-id", "_key", "uuid", "guid"].iter().any(|end| lower.ends_with(end));
-    let is_camel = name.ends_with("Id") || name.ends_with("ID");
+    // `userId` and `PassengerID`, and no `PAID`.
+    let stem = name.strip_suffix("Id").or_else(|| name.strip_suffix("ID"));
+    let is_camel = stem.is_some_and(|stem| stem.ends_with(|sign: char| sign.is_lowercase()));
     ends_so
         || is_camel
         || matches!(
@@ -152,26 +176,10 @@ fn is_identifier(name: &str) -> bool {
         )
 }
 
-/// The words among a column's numbers, where there are few.
-fn odd_words(column: &ColumnProfile, reading: &Reading) -> Option<Vec<String>> {
-    let numbers = reading.numbers(column);
+/// Has a column of words this one, in any case?
+fn has_word(column: &ColumnProfile, word: &str) -> bool {
     let distinct = column.distinct.as_ref();
-    // Nine of ten are numbers.
-    if numbers == 0 || 10 * (column.values - numbers) > column.values {
-        return None;
-    }
-    let words: Vec<String> = match distinct {
-        Some(distinct) => {
-            let words = distinct.keys().filter(|value| value.parse::<f64>().is_err());
-            let words = words.filter(|value| !value.bytes().any(|byte| byte.is_ascii_digit()));
-            words.take(MAX_ODD_WORDS + 1).cloned().collect()
-        }
-        None => {
-            let shown: BTreeSet<String> = column.odd.iter().map(|odd| odd.field.clone()).collect();
-            shown.into_iter().collect()
-        }
-    };
-    (!words.is_empty() && words.len() <= MAX_ODD_WORDS).then_some(words)
+    distinct.is_some_and(|distinct| distinct.keys().any(|of| of.eq_ignore_ascii_case(word)))
 }
 
 /// How many words a column has, where each can be a feature.

@@ -1,6 +1,6 @@
 //! Which column is the label, and what its values are.
 
-use crate::notation::Reading;
+use crate::notation::{Reading, odd_words};
 use serde::Serialize;
 use sojourn_ingest::{ColumnProfile, TableProfile};
 
@@ -112,14 +112,14 @@ pub(crate) fn kind(column: &ColumnProfile, reading: &Reading) -> Result<LabelKin
         return Err(format!("`{name}` has the same value in all rows"));
     }
     let are_numbers = reading.numbers(column) == column.values;
-    if are_numbers {
+    if are_numbers || odd_words(column, reading).is_some() {
         if column.counts_rows && column.values > 2 {
             return Err(format!("`{name}` counts the rows"));
         }
         let are_few = different.is_some_and(|count| {
             count <= MAX_NUMBERED_CLASSES && column.values >= MIN_ROWS_OF_CLASS * count as u64
         });
-        let are_whole = reading.are_whole(column);
+        let are_whole = are_numbers && reading.are_whole(column);
         return Ok(if are_whole && are_few { LabelKind::Classes } else { LabelKind::Numbers });
     }
     match different {

@@ -1,7 +1,10 @@
 //! How a table writes its numbers.
 
 use sojourn_ingest::{ColumnProfile, TableProfile};
-use sojourn_protocol::spec::{DecimalSign, Notation, ThousandsSign};
+use sojourn_protocol::spec::{DecimalSign, FileKind, Notation, ThousandsSign};
+
+/// A column may have so many different words among its numbers that are taken for missing values.
+const MAX_ODD_WORDS: usize = 5;
 
 /// The notation that a table's numbers are in.
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,10 +15,13 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// The notation in which most columns are numbers throughout. Of several the simplest, but that signs which always have three digits
-    /// behind them are between thousands, unless a number begins with `0`.
+    /// The notation in which most columns are numbers, but for a few words. Of several the simplest, but that signs which always have three
+    /// digits behind them are between thousands.
     pub(crate) fn of(table: &TableProfile) -> Self {
         let plain = Notation::default();
+        if table.format != FileKind::Csv {
+            return Self { notation: plain, other: None };
+        }
         let fitting = |notation: Notation| {
             let columns = table.columns.iter().filter(|column| column.unreadable.is_none());
             columns
@@ -40,18 +46,9 @@ impl Reading {
         let grouped =
             Notation { decimal: DecimalSign::Point, thousands: Some(ThousandsSign::Comma) };
         let comma = Notation { decimal: DecimalSign::Comma, thousands: None };
+        // In groups no number begins with `0`.
         if notation == comma && fitting(grouped) == columns {
-            let is_small = |column: &ColumnProfile| {
-                let distinct = column.distinct.as_ref();
-                distinct.is_some_and(|distinct| {
-                    distinct.keys().any(|value| value.trim_start_matches('-').starts_with("0,"))
-                })
-            };
-            return if table.columns.iter().any(is_small) {
-                Self { notation: comma, other: Some(grouped) }
-            } else {
-                Self { notation: grouped, other: Some(comma) }
-            };
+            return Self { notation: grouped, other: Some(comma) };
         }
         Self { notation, other: None }
     }
@@ -72,4 +69,22 @@ impl Reading {
             .as_ref()
             .is_some_and(|distinct| distinct.keys().all(|value| !value.contains(decimal)))
     }
+}
+
+/// Are a column's values numbers in this notation, but for a few words?
+fn are_numbers(column: &ColumnProfile, notation: Notation) -> bool {
+    let words = column.words.as_ref().map_or(0, |words| words.values().sum());
+    let numbers = column.numbers_in(notation);
+    numbers + words == column.values && 10 * numbers >= 9 * column.values
+}
+
+/// The words among a column's numbers, where there are few; none where there are no numbers, or no words.
+pub(crate) fn odd_words(column: &ColumnProfile, reading: &Reading) -> Option<Vec<String>> {
+    let numbers = reading.numbers(column);
+    let words = column.words.as_ref()?;
+    // Nine of ten are numbers, and each of the others is one of these words.
+    let is_so =
+        10 * numbers >= 9 * column.values && numbers + words.values().sum::<u64>() == column.values;
+    let are_few = !words.is_empty() && words.len() <= MAX_ODD_WORDS;
+    (is_so && are_few).then(|| words.keys().cloned().collect())
 }

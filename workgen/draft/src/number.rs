@@ -42,13 +42,15 @@ pub(crate) fn some<'a>(words: impl IntoIterator<Item = &'a str>, most: usize) ->
     text.join(", ")
 }
 
-/// A word of limited length.
+/// A word of limited length, on one line.
 pub(crate) fn clipped(word: &str) -> String {
     const LIMIT: usize = 24;
-    match word.char_indices().nth(LIMIT) {
-        Some((end, _)) => format!("{}…", word.get(..end).unwrap_or_default()),
-        None => word.to_owned(),
+    let shown = |sign: char| if sign.is_control() { '\u{fffd}' } else { sign };
+    let mut text: String = word.chars().take(LIMIT).map(shown).collect();
+    if word.chars().nth(LIMIT).is_some() {
+        text.push('…');
     }
+    text
 }
 
 /// A text as TOML writes it.

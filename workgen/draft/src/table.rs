@@ -5,7 +5,7 @@ use crate::{
     columns::{Taken, TakenColumn, take},
     job::{JobText, Length, patience},
     label::{LabelKind, guess, kind},
-    notation::Reading,
+    notation::{Reading, odd_words},
     number::{counted, grouped, key, quoted},
 };
 use sojourn_ingest::{ColumnProfile, TableProfile};
@@ -45,7 +45,9 @@ pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, V
         }
     };
     let Some((label, labels)) = label else { return Err(problems) };
-    if labels == LabelKind::Numbers && reading.numbers(label) < label.values {
+    let are_numbers =
+        reading.numbers(label) == label.values || odd_words(label, &reading).is_some();
+    if labels == LabelKind::Numbers && !are_numbers {
         let odd = label.odd.first().map_or("", |odd| odd.field.as_str());
         problems.push(format!(
             "labels that are numbers were asked for, and `{}` has words such as `{odd}`",
@@ -125,10 +127,14 @@ fn remarks(
         };
         remarks.push(format!("{}: {key} in its place says otherwise", sign(reading.notation)));
     }
-    if label.missing > 0 {
+    let unlabelled = match odd_words(label, reading) {
+        Some(_) => label.missing + label.values - reading.numbers(label),
+        None => label.missing,
+    };
+    if unlabelled > 0 {
         remarks.push(format!(
             "{} without a label are left out; `missing_values` says which words mean that",
-            counted(label.missing, "row")
+            counted(unlabelled, "row")
         ));
     }
     if labels == LabelKind::Classes && reading.numbers(label) == label.values {
@@ -204,7 +210,7 @@ fn job(
         job.line(format_args!("missing = \"mean\"               # or \"drop-row\", \"zero\""));
     }
     let odd: std::collections::BTreeSet<&str> =
-        features().flat_map(|column| column.odd_words.iter().map(String::as_str)).collect();
+        columns.iter().flat_map(|column| column.odd_words.iter().map(String::as_str)).collect();
     if !odd.is_empty() {
         let usual = USUAL_MISSING.into_iter().filter(|word| !odd.contains(word));
         let words: Vec<String> = usual.chain(odd.iter().copied()).map(quoted).collect();

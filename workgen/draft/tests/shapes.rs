@@ -357,6 +357,86 @@ fn numbers_with_odd_words_among_them_are_numbers() {
 }
 
 #[test]
+fn a_word_among_numbers_that_is_a_label_as_well_takes_no_rows_away() {
+    let text = table("age,size,status", |chance, _| {
+        let age = chance.below(90).to_string();
+        format!(
+            "{},{},{}",
+            chance.or(50, "unknown", age),
+            chance.below(9),
+            chance.of(&["known", "unknown", "lost"])
+        )
+    });
+    let (draft, classes) = drafted("status.csv", text.as_bytes(), Some("status"));
+    assert_eq!(classes, 3);
+    assert_eq!(taken(&draft, Taken::LeftOut), ["age"]);
+}
+
+#[test]
+fn names_that_are_numbers_stand_above_numbers() {
+    let text = table("0,1,2,target", |chance, _| {
+        format!(
+            "{},{},{},{}",
+            chance.decimal(9),
+            chance.decimal(9),
+            chance.decimal(9),
+            chance.below(2)
+        )
+    });
+    let (draft, classes) = drafted("frame.csv", text.as_bytes(), None);
+    assert_eq!((label(&draft), classes), ("target", 2));
+    assert!(!draft.job.contains("header"), "{}", draft.job);
+}
+
+#[test]
+fn names_of_any_signs_and_columns_without_one_are_taken_as_they_are() {
+    let question = "How satisfied are you, on the whole, with the way in which this was \"done\"?";
+    let header = format!("it's,\"{}\",,y", question.replace('"', "\"\""));
+    let text = table(&header, |chance, _| {
+        format!(
+            "{},{},{},{}",
+            chance.of(&["a", "b"]),
+            chance.below(9),
+            chance.below(9),
+            chance.of(&["p", "q"])
+        )
+    });
+    let (draft, classes) = drafted("survey.csv", text.as_bytes(), None);
+    assert_eq!((label(&draft), classes), ("y", 2));
+    assert_eq!(taken(&draft, Taken::OneHot), ["it's"]);
+    assert_eq!(taken(&draft, Taken::Number), [question]);
+    assert_eq!(taken(&draft, Taken::LeftOut), ["3"], "by its position");
+}
+
+#[test]
+fn a_label_of_numbers_with_a_word_for_missing_ones_stays_one_of_numbers() {
+    let text = table("a,price", |chance, row| {
+        let price = format!("{}.{:02}", 10 + row, chance.below(100));
+        format!("{},{}", chance.below(9), chance.or(50, "-", price))
+    });
+    let (draft, classes) = drafted("prices.csv", text.as_bytes(), None);
+    assert_eq!((label(&draft), classes), ("price", 0));
+    assert!(
+        draft.remarks.iter().any(|remark| remark.contains("without a label")),
+        "{:?}",
+        draft.remarks
+    );
+}
+
+#[test]
+fn columns_that_are_nearly_empty_or_hold_words_with_digits_among_numbers_are_left_out() {
+    let text = table("a,b,c,y", |chance, row| {
+        let few = if row % 150 == 0 { "1" } else { "" };
+        let dose = chance.decimal(9);
+        let dose = if row % 40 == 3 { format!("<0.{row}") } else { dose };
+        format!("{},{few},{dose},{}", chance.below(9), chance.of(&["p", "q"]))
+    });
+    let (draft, _) = drafted("doses.csv", text.as_bytes(), None);
+    assert_eq!(taken(&draft, Taken::LeftOut), ["b", "c"]);
+    assert_eq!(taken(&draft, Taken::Number), ["a"]);
+}
+
+#[test]
 fn all_problems_are_said_at_once() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("bad.csv"), "a,a,y\n1,2,x\n3,4\n").unwrap();

@@ -32,7 +32,10 @@ pub(crate) fn plain(notation: Notation, text: &str) -> Option<String> {
     let is_grouped = match groups.as_slice() {
         [_] => true,
         [first, others @ ..] => {
-            (1..=GROUP).contains(&first.len()) && others.iter().all(|group| group.len() == GROUP)
+            // A number in groups is a thousand or more.
+            (1..=GROUP).contains(&first.len())
+                && !first.starts_with('0')
+                && others.iter().all(|group| group.len() == GROUP)
         }
         [] => false,
     };

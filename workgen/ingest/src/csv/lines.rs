@@ -46,7 +46,10 @@ impl<'a> Lines<'a> {
         let mut rest = part.read()?;
         let mut start = Vec::new();
         (&mut rest).take(START).read_to_end(&mut start).map_err(|error| part.failed(error))?;
-        let is_old = start.contains(&b'\r') && !start.contains(&b'\n');
+        // The first half of a line's end may be the last byte that was read.
+        let is_cut = to_u64(start.len()) == START;
+        let looked_at = start.strip_suffix(b"\r").filter(|_| is_cut).unwrap_or(&start);
+        let is_old = looked_at.contains(&b'\r') && !looked_at.contains(&b'\n');
         let end = if is_old { b'\r' } else { b'\n' };
         let mark = if start.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let text = start.get(mark..).unwrap_or_default();

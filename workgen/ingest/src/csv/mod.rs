@@ -6,9 +6,11 @@ mod records;
 mod separator;
 mod split;
 
+pub(crate) use names::of_header;
 pub(crate) use split::visit;
 
 use crate::{
+    bounds::{SharedBounds, unbounded},
     error::{IngestError, Place, Problem},
     fields::{FieldSource, FieldTable, Need, same},
     source::SourceFile,
@@ -62,7 +64,16 @@ impl Csv {
                 let records = first_records(part)?;
                 let record = |separator| of(&records, separator);
                 let is_row = matches!(dialect.header, Some(Header::Position | Header::Names(_)));
+                let by_width = match reading.wanted {
+                    Wanted::Features(names) if is_row => {
+                        separator::find_by_width(&record, |width| {
+                            is_width(dialect.header.as_ref(), names, label, width)
+                        })
+                    }
+                    Wanted::Features(_) | Wanted::Labelled => None,
+                };
                 match dialect.numbers.decimal {
+                    _ if by_width.is_some() => by_width.unwrap_or(Separator::Comma),
                     DecimalSign::Comma if is_row => separator::find_beside_commas(record),
                     DecimalSign::Comma | DecimalSign::Point => separator::find(record, looked_for),
                 }
@@ -121,7 +132,14 @@ impl Csv {
         let fields = names::fields(record.text, self.separator).map_err(refuse)?;
         let names = match &self.header {
             None | Some(Header::First) => {
-                if self.header.is_none() && names::are_numbers(&fields) {
+                let is_asked_for = |name: &String| {
+                    fields.iter().any(|field| field.trim_ascii() == name.as_bytes())
+                };
+                let is_header = match wanted {
+                    Wanted::Features(names) => !names.is_empty() && names.iter().all(is_asked_for),
+                    Wanted::Labelled => false,
+                };
+                if self.header.is_none() && !is_header && names::are_numbers(&fields) {
                     return Err(refuse(Problem::NumbersForHeader));
                 }
                 names::of_header(fields).map_err(refuse)?
@@ -143,6 +161,15 @@ impl Csv {
         };
         Ok((line, names))
     }
+}
+
+/// Can rows of so many fields be predicted by a model over these columns of files without a header? The label may be lacking.
+fn is_width(header: Option<&Header>, wanted: &[String], label: Option<&str>, width: usize) -> bool {
+    if let Some(Header::Names(given)) = header {
+        return width == given.len() || width + 1 == given.len();
+    }
+    let mut positions = wanted.iter().map(String::as_str).chain(label);
+    positions.all(|name| name.parse().is_ok_and(|position: usize| position <= width))
 }
 
 /// The first record of a file with each of the separators; a line break may be in quotes.
@@ -202,6 +229,10 @@ impl FieldSource for Csv {
 
     fn bytes(&self) -> u64 {
         self.parts.iter().map(SourceFile::bytes).sum()
+    }
+
+    fn bounds(&self) -> SharedBounds {
+        self.parts.first().map_or_else(unbounded, |part| SharedBounds::clone(part.bounds()))
     }
 
     fn records(&self, _: Vec<Need>) -> Result<CsvRecords<'_>, IngestError> {

@@ -21,7 +21,7 @@ pub(super) fn are_numbers(fields: &[Vec<u8>]) -> bool {
 }
 
 /// The names in a header. A line break in one, as spreadsheets write it, is a space.
-pub(super) fn of_header(fields: Vec<Vec<u8>>) -> Result<Vec<String>, Problem> {
+pub(crate) fn of_header(fields: Vec<Vec<u8>>) -> Result<Vec<String>, Problem> {
     let mut names = Names::default();
     for field in fields {
         let name = String::from_utf8(field).map_err(|_| Problem::NotUtf8)?;

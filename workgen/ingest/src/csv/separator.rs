@@ -39,6 +39,17 @@ pub(super) fn find_beside_commas(record: impl Fn(Separator) -> Vec<u8>) -> Separ
     by_columns.max_by_key(|(columns, _)| *columns).map_or(Separator::Comma, |(_, found)| found)
 }
 
+/// The separator by which a first line that is a row has as many columns as are wanted; none where no separator makes two of them.
+pub(super) fn find_by_width(
+    record: impl Fn(Separator) -> Vec<u8>,
+    is_wanted: impl Fn(usize) -> bool,
+) -> Option<Separator> {
+    Separator::ALL.into_iter().find(|separator| {
+        let columns = visit(&record(*separator), separator.byte(), |_, _| Ok(()));
+        columns.is_ok_and(|columns| columns > 1 && is_wanted(columns))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! The problems that data may have. A message says the problem, and what to do about it; the place is said before it.
 
 use super::{line, sentence, sides};
+use crate::names::listed;
 use sojourn_protocol::{
     column::MAX_COLUMNS,
     spec::{DecimalSign, Notation},
@@ -190,6 +191,12 @@ pub enum Problem {
         actual = line(.actual), expected = line(.expected), of = sentence(.of)
     )]
     HeaderName { number: usize, actual: String, expected: String, of: String },
+    /// By their positions other columns are left out than of the training data: theirs, those of the training data, and its file.
+    #[error(
+        "the positions in `data.columns` leave out {} here and {} of `{}`: say the names of these columns",
+        listed(&.0.0), listed(&.0.1), sentence(&.0.2)
+    )]
+    OthersLeftOut(Box<(Vec<String>, Vec<String>, String)>),
     #[error("{actual} values, the header has {expected} columns{}", hint.text())]
     Ragged { actual: usize, expected: usize, hint: RaggedHint },
     #[error("a value is missing")]

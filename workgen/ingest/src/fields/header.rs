@@ -8,7 +8,7 @@ use crate::{
     number::shown,
 };
 use sojourn_protocol::spec::{CategoriesSpec, Columns};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +187,10 @@ pub(super) fn find(
     wanted: &[String],
     is_by_position: bool,
 ) -> Result<Vec<usize>, IngestError> {
+    let asked: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+    // Of two columns of a name, nobody knows which one it was.
+    let named = columns.iter().enumerate().filter(|(_, name)| asked.contains(name.as_str()));
+    once(header, columns, named.map(|(index, _)| index))?;
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, name) in columns.iter().enumerate() {
         places.entry(name.as_str()).or_insert(index);

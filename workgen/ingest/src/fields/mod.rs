@@ -11,6 +11,7 @@ mod rows;
 pub(crate) use header::{Names, Unnamed, choose, named, once, same};
 
 use crate::{
+    bounds::SharedBounds,
     error::{IngestError, Place, Problem},
     missing::MissingValues,
     names::listed,
@@ -55,6 +56,8 @@ pub(crate) trait FieldSource: Send + Sync {
     }
     /// Bytes of all files, for progress.
     fn bytes(&self) -> u64;
+    /// The bounds of reading.
+    fn bounds(&self) -> SharedBounds;
     /// Refuses columns that can't be read, of those that are needed.
     fn check(&self, _needed: &[Need]) -> Result<(), IngestError> {
         Ok(())
@@ -148,7 +151,8 @@ impl<S: FieldSource> FieldTable<S> {
         let FoundColumns { label, features, unnamed } = found;
         header::once(&header, &columns, features.iter().copied().chain(label))?;
         let mut roles = header::roles(columns.len(), label, &unnamed, &features);
-        let missing_values = MissingValues::new(text.dialect.missing_values.as_deref());
+        let notation = if source.is_text() { text.dialect.numbers } else { Notation::default() };
+        let missing_values = MissingValues::new(text.dialect.missing_values.as_deref(), notation);
         let coded = header::code(&header, &columns, &mut roles, text.categories, &missing_values)?;
         let named = |wanted: fn(&Role) -> bool| -> Vec<String> {
             let columns = columns.iter().zip(&roles);
@@ -167,7 +171,6 @@ impl<S: FieldSource> FieldTable<S> {
         };
         let is_labelled = matches!(wanted, Wanted::Labelled);
         let (missing, fill) = (text.missing, text.fill.to_vec());
-        let notation = if source.is_text() { text.dialect.numbers } else { Notation::default() };
         let mut table = Self {
             source,
             schema,
@@ -268,12 +271,16 @@ impl<S: FieldSource> Table for FieldTable<S> {
             let named = |columns: &[String]| -> Vec<String> {
                 columns.iter().filter(|name| !name.is_empty()).cloned().collect()
             };
-            return same(
-                &header,
-                &named(&self.schema.columns),
-                &named(&train.columns),
-                &train.first,
-            );
+            same(&header, &named(&self.schema.columns), &named(&train.columns), &train.first)?;
+            // Positions count columns without a name, which only one of the files may have.
+            if self.schema.ignored != train.ignored {
+                let listed =
+                    |names: &[String]| names.iter().map(|name| shown(name.as_bytes())).collect();
+                let (actual, expected) = (listed(&self.schema.ignored), listed(&train.ignored));
+                let of = train.first.clone();
+                return Err(header.refuse(Problem::OthersLeftOut(Box::new((actual, expected, of)))));
+            }
+            return Ok(());
         }
         if self.schema.width == train.width {
             return Ok(());

@@ -6,6 +6,7 @@ use super::{
     header::Role,
 };
 use crate::{
+    bounds::RowCount,
     error::{IngestError, Place, Problem},
     notation::plain,
     number::{number_in, shown, truth},
@@ -21,6 +22,8 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
     pass: Pass,
     records: S::Records<'a>,
     left_out: LeftOut,
+    /// Rows that are left out take time too.
+    passed_over: RowCount,
     numbers: Vec<f32>,
     /// How the values of each feature were written so far.
     written: Vec<Option<Written>>,
@@ -41,6 +44,7 @@ impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
             pass,
             records: table.source.records(table.needed(pass))?,
             left_out: LeftOut::default(),
+            passed_over: RowCount::new(table.source.bounds()),
             numbers: vec![0.0; width],
             written: vec![None; width],
             label: Vec::new(),
@@ -232,6 +236,7 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
             let Sink { lacks_label, lacks_value, problem, .. } = sink;
             match next {
                 Ok(true) if lacks_label || lacks_value => {
+                    self.passed_over.add(0)?;
                     if lacks_label {
                         self.left_out.add_unlabelled(&self.label);
                     } else {

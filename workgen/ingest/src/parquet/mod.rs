@@ -28,6 +28,7 @@ mod stored;
 mod thrift;
 
 use crate::{
+    bounds::{SharedBounds, unbounded},
     error::{IngestError, Place, Problem},
     fields::{FieldSource, FieldTable, Need, same},
     source::{Finder, SourceFile},
@@ -143,6 +144,10 @@ impl FieldSource for Parquet {
 
     fn bytes(&self) -> u64 {
         self.parts.iter().map(SourceFile::bytes).sum()
+    }
+
+    fn bounds(&self) -> SharedBounds {
+        self.parts.first().map_or_else(unbounded, |part| SharedBounds::clone(part.bounds()))
     }
 
     fn check(&self, needed: &[Need]) -> Result<(), IngestError> {

@@ -16,6 +16,8 @@ pub const MAX_VALUES: usize = 4096;
 const MAX_KEPT: usize = 256;
 /// Fields that are shown of those that are no numbers.
 const MAX_ODD: usize = 3;
+/// Different values that are kept of those that are no numbers.
+const MAX_WORDS: usize = 8;
 /// A notation in which more than one field of so many is no number isn't the column's.
 const TOLERATED: u64 = 20;
 
@@ -64,6 +66,9 @@ pub struct ColumnProfile {
     /// The first values that are no numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub odd: Vec<Odd>,
+    /// The different values that are numbers in no notation, and how often each is there; none where there are many.
+    #[serde(skip)]
+    pub words: Option<BTreeMap<String, u64>>,
 }
 
 impl ColumnProfile {
@@ -107,10 +112,17 @@ pub(super) struct Tally {
     found: ColumnProfile,
     missing: MissingValues,
     last: Option<f64>,
+    /// Different values that are kept.
+    most: usize,
 }
 
 impl Tally {
     pub(super) fn new() -> Self {
+        Self::keeping(MAX_VALUES)
+    }
+
+    /// One that keeps so many different values.
+    pub(super) fn keeping(most: usize) -> Self {
         let found = ColumnProfile {
             name: String::new(),
             unreadable: None,
@@ -126,8 +138,9 @@ impl Tally {
             distinct: Some(BTreeMap::new()),
             longest: 0,
             odd: Vec::new(),
+            words: Some(BTreeMap::new()),
         };
-        Self { found, missing: MissingValues::default(), last: None }
+        Self { found, missing: MissingValues::default(), last: None, most }
     }
 
     /// The next field, which stands in this line.
@@ -142,7 +155,7 @@ impl Tally {
         let text = String::from_utf8_lossy(field.trim_ascii());
         found.longest = found.longest.max(text.chars().count());
         if let Some(distinct) = &mut found.distinct {
-            let is_kept = distinct.len() < MAX_VALUES && text.len() <= MAX_KEPT;
+            let is_kept = distinct.len() < self.most && text.len() <= MAX_KEPT;
             if let Some(count) = distinct.get_mut(text.as_ref()) {
                 *count += 1;
             } else if is_kept {
@@ -173,6 +186,18 @@ impl Tally {
         let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
         for (notation, count) in &mut found.notations {
             *count += u64::from(is_digits || plain(*notation, &text).is_some());
+        }
+        if number.is_none()
+            && let Some(words) = &mut found.words
+            && notations().all(|notation| plain(notation, &text).is_none())
+        {
+            if let Some(count) = words.get_mut(text.as_ref()) {
+                *count += 1;
+            } else if words.len() < MAX_WORDS && text.len() <= MAX_KEPT {
+                words.insert(text.clone().into_owned(), 1);
+            } else {
+                found.words = None;
+            }
         }
         if found.values.is_multiple_of(TOLERATED) {
             let enough = found.values - found.values / TOLERATED;

@@ -3,6 +3,7 @@
 use crate::{
     csv::{Lines, visit},
     error::{IngestError, Place, Problem},
+    fields::Names,
     source::SourceFile,
 };
 use sojourn_protocol::spec::Separator;
@@ -80,10 +81,14 @@ impl<'a> RawRecords<'a> {
                 self.lines = None;
                 continue;
             };
+            let line = record.line;
             if record.text.trim_ascii().is_empty() {
+                if self.is_first {
+                    let place = Place { line: Some(line), ..Place::of(part.shown()) };
+                    return Err(place.refuse(Problem::NoTable { what: "empty".to_owned() }));
+                }
                 continue;
             }
-            let line = record.line;
             split(record.text, self.separator, &mut self.fields).map_err(|problem| {
                 Place { line: Some(line), ..Place::of(part.shown()) }.refuse(problem)
             })?;
@@ -97,6 +102,7 @@ impl<'a> RawRecords<'a> {
 fn split(text: &[u8], separator: Separator, into: &mut Vec<Vec<u8>>) -> Result<(), Problem> {
     let count = visit(text, separator.byte(), |index, field| {
         if into.len() == index {
+            Names::check_count(index + 1)?;
             into.push(Vec::new());
         }
         if let Some(into) = into.get_mut(index) {

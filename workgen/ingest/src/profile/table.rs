@@ -1,13 +1,14 @@
 //! A table: its separator, whether a line names its columns, and what they hold.
 
 use super::{
-    column::{ColumnProfile, Odd, Tally},
+    column::{ColumnProfile, MAX_VALUES, Odd, Tally},
     records::{RawRecord, RawRecords},
 };
 use crate::{
-    error::IngestError,
+    csv::of_header,
+    error::{IngestError, Place},
     missing::MissingValues,
-    number::{number, shown},
+    number::{number, truth},
     parquet,
     progress::Progress,
     source::{Finder, SourceFile},
@@ -15,6 +16,8 @@ use crate::{
 use serde::Serialize;
 use sojourn_protocol::spec::{FileKind, Separator};
 
+/// Different values that are kept of each column of a Parquet file, whose columns aren't counted beforehand.
+const MAX_PARQUET_VALUES: usize = 1 << 10;
 /// Records that are shown of those with another number of fields.
 const MAX_ODD: usize = 3;
 
@@ -50,7 +53,8 @@ pub(super) fn of_csv(
     let Some(first) = records.next()?.map(RawRecord::into_fields) else {
         return Err(RawRecords::empty(parts));
     };
-    let mut tallies: Vec<Tally> = first.iter().map(|_| Tally::new()).collect();
+    let kept = values_kept(first.len());
+    let mut tallies: Vec<Tally> = first.iter().map(|_| Tally::keeping(kept)).collect();
     let (mut rows, mut ragged, mut ragged_lines) = (0_u64, 0, Vec::new());
     let total = parts.iter().map(SourceFile::bytes).sum();
     while let Some(record) = records.next()? {
@@ -77,13 +81,15 @@ pub(super) fn of_csv(
     let mut columns: Vec<ColumnProfile> =
         tallies.into_iter().map(|tally| tally.finish(String::new())).collect();
     let has_header = rows == 0 || names_columns(&first, &columns);
-    if !has_header {
+    if has_header {
+        let names = of_header(first).map_err(|problem| {
+            let file = parts.first().map_or("", SourceFile::shown);
+            Place { line: Some(1), ..Place::of(file) }.refuse(problem)
+        })?;
+        columns.iter_mut().zip(names).for_each(|(column, name)| column.name = name);
+    } else {
         rows += 1;
-    }
-    for (position, (column, field)) in (1..).zip(columns.iter_mut().zip(&first)) {
-        if has_header {
-            column.name = shown(field.trim_ascii());
-        } else {
+        for (position, (column, field)) in (1..).zip(columns.iter_mut().zip(&first)) {
             column.name = format!("{position}");
             column.add_first(field);
         }
@@ -100,6 +106,12 @@ pub(super) fn of_csv(
     })
 }
 
+/// Different values that are kept of each of so many columns: a few million of all.
+fn values_kept(columns: usize) -> usize {
+    const ALL: usize = 1 << 21;
+    MAX_VALUES.min(ALL / columns.max(1)).max(1)
+}
+
 /// Looks at Parquet files with the same columns.
 pub(super) fn of_parquet(
     shown: &str,
@@ -111,7 +123,7 @@ pub(super) fn of_parquet(
     let mut take = |row: u64, index: usize, field: &[u8]| {
         rows = row;
         while tallies.len() <= index {
-            tallies.push(Tally::new());
+            tallies.push(Tally::keeping(MAX_PARQUET_VALUES));
         }
         if let Some(tally) = tallies.get_mut(index) {
             tally.take(field, row);
@@ -135,19 +147,24 @@ pub(super) fn of_parquet(
     })
 }
 
-/// Does the first record name the columns below it? It doesn't where one of its fields is a number. It does where numbers alone are
-/// below one of them. Else it doesn't where a name is there twice, or where most of its fields are values of their columns.
+/// Does the first record name the columns below it? It does where a word stands above numbers alone. Else it doesn't where one of its
+/// fields is a number, where a name is there twice, or where most of its fields are values of their columns.
 fn names_columns(first: &[Vec<u8>], columns: &[ColumnProfile]) -> bool {
     let missing = MissingValues::default();
     let mut names: Vec<&[u8]> = first.iter().map(|field| field.trim_ascii()).collect();
+    let is_word = |field: &[u8]| {
+        let has_letter = String::from_utf8_lossy(field).chars().any(char::is_alphabetic);
+        has_letter && number(field).is_err() && !missing.contains(field)
+    };
+    let is_above_numbers = |(field, column): (&&[u8], &ColumnProfile)| {
+        let are_alike = [column.numbers, column.dates, column.truths].contains(&column.values);
+        column.values > 0 && are_alike && is_word(field) && truth(field).is_none()
+    };
+    if names.iter().zip(columns).any(is_above_numbers) {
+        return true;
+    }
     if names.iter().any(|field| number(field).is_ok()) {
         return false;
-    }
-    let is_above_numbers = |column: &ColumnProfile| {
-        column.values > 0 && [column.numbers, column.dates].contains(&column.values)
-    };
-    if columns.iter().any(is_above_numbers) {
-        return true;
     }
     let are_values = names.iter().zip(columns).filter(|(field, column)| {
         let field = String::from_utf8_lossy(field);
@@ -187,6 +204,7 @@ mod tests {
     fn the_first_line_names_columns_where_it_reads_as_no_row() {
         assert!(is_header("a,b,y", &["1,2,x", "3,4,z"]));
         assert!(is_header("a,a,y", &["1,2,x", "3,4,z"]), "a name that is there twice");
+        assert!(is_header("0,1,2,target", &["1,2,3,0", "3,4,5,1"]), "names of pandas");
         assert!(is_header(",a,y", &["1,2,x", "2,4,z"]), "an index without a name");
         assert!(is_header("cap,odor,class", &["x,n,p", "b,n,e"]), "words alone");
         assert!(!is_header("5.1,3.5,setosa", &["4.9,3.0,setosa"]));

@@ -133,6 +133,18 @@ fn a_job_says_which_words_are_missing_values() {
 }
 
 #[test]
+fn numbers_for_missing_values_are_written_as_the_other_numbers_are() {
+    let with = |keys: &str| format!("{PLAIN}\nmissing = \"zero\"\n{keys}");
+    let comma = with("decimal = \",\"\nmissing_values = [-999]");
+    let text = "a;b;y\n-999,0;1,5;u\n2,5;-999;v\n";
+    assert_eq!(rows(&comma, text), [[0.0, 1.5], [2.5, 0.0]]);
+    let grouped = with("thousands = \",\"\nmissing_values = [-9999]");
+    let text = "a,b,y\n\"-9,999\",1,u\n2,\"1,234\",v\n";
+    assert_eq!(rows(&grouped, text), [[0.0, 1.0], [2.0, 1234.0]]);
+    assert!(wrong(&grouped, "a,y\n\"0,123\",u\n2,v\n").contains("0,123"));
+}
+
+#[test]
 fn a_table_without_a_header_has_columns_by_position_or_by_names_of_the_job() {
     let text = "1,2,0\n3,4,1\n";
     let expected = [[1.0, 2.0], [3.0, 4.0]];
@@ -326,6 +338,13 @@ fn the_numbers_of_rows_are_no_feature() {
     ]);
     let data = "train = \"t.csv\"\nlabel = \"y\"\nshards = 1\nvalid = \"v.csv\"";
     assert_eq!(read(data, &dir).0.unwrap().rows, [[1.0], [3.0], [5.0], [6.0]]);
+    // Then a position means two columns.
+    let dir = folder(&[
+        ("t.csv", b",a,b,y\n0,1,2,u\n1,3,4,v\n".to_vec()),
+        ("v.csv", b"a,b,y\n5,6,u\n7,8,v\n".to_vec()),
+    ]);
+    let told = read(&format!("{data}\ncolumns = {{ drop = [2] }}"), &dir).0.unwrap_err();
+    assert!(told.contains("leave out `b` here and `a` of `t.csv`"), "{told}");
 }
 
 #[test]
@@ -398,6 +417,15 @@ fn rows_to_predict_are_read_as_those_were_that_the_model_was_trained_on() {
     assert_eq!(read(named, &["a", "b"], "y", "1,2\n3,4\n"), Ok(bare));
     let told = read(by_position, &["2", "3"], "1", "1,2\n3,4\n").unwrap_err();
     assert!(told.contains("no column `3`") && told.contains("must be there too"), "{told}");
+    // The separator is that which makes as many columns as the model knows.
+    let smiths = "Smith, J;3;u\nDoe, K;4;v\n";
+    let found = vec![(vec![3.0], label("u")), (vec![4.0], label("v"))];
+    assert_eq!(read(by_position, &["2"], "3", smiths), Ok(found.clone()));
+    assert_eq!(read("header = [\"n\", \"a\", \"y\"]", &["a"], "y", smiths), Ok(found));
+    // Names that are numbers, as pandas writes them, are there where the model knows them.
+    assert_eq!(read("", &["0", "1"], "y", "0,1\n5,6\n"), Ok(vec![(vec![5.0, 6.0], None)]));
+    let twice = read("", &["a"], "y", "a,b,a,y\n1,2,3,u\n").unwrap_err();
+    assert!(twice.contains("column `a` is there twice"), "{twice}");
     let signs = "decimal = \",\"";
     assert_eq!(read(signs, &["a"], "y", "a;y\n1,5;u\n"), Ok(vec![(vec![1.5], label("u"))]));
     // A label that the model may not know is no missing one.
