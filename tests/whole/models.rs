@@ -536,7 +536,7 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         digest::Digest,
         ids::{JobId, TrialId},
         manifest::{Labels, Scaling},
-        spec::{Architecture, Channels, Loss, Missing, Precision},
+        spec::{Architecture, Channels, Dialect, Loss, Missing, Precision},
     };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let description = portable::Description {
@@ -552,6 +552,7 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
         features: names(features),
         categories: Vec::new(),
         missing: Missing::Refuse,
+        dialect: Dialect::default(),
         fill: Vec::new(),
         scaling: portable::FileScaling::Constant(0.5),
         label_scaling: None,

@@ -12,7 +12,7 @@ use sojourn_protocol::{
     dtype::Dtype,
     ids::{JobId, TrialId},
     manifest::{Labels, Scaling},
-    spec::{Architecture, Channels, Graph, Loss, Missing, Precision, Setting},
+    spec::{Architecture, Channels, Dialect, Graph, Loss, Missing, Precision, Setting},
 };
 use std::{collections::BTreeMap, fs};
 
@@ -126,6 +126,7 @@ fn nothing() -> portable::Description {
         features: Vec::new(),
         categories: Vec::new(),
         missing: Missing::Refuse,
+        dialect: Dialect::default(),
         fill: Vec::new(),
         scaling: portable::FileScaling::None,
         label_scaling: None,
