@@ -23,6 +23,8 @@ pub(super) enum Body {
     },
     /// In a member of a ZIP archive, behind this many bytes of it.
     Member { member: Member, skip: u64 },
+    /// Column after column, in Fortran's order, behind this many bytes of the file, or of a member of a ZIP archive.
+    Columns { skip: u64, member: Option<Member> },
 }
 
 /// A member of a ZIP archive.
@@ -75,6 +77,9 @@ impl Array {
                 io::copy(&mut stream.by_ref().take(*skip), &mut io::sink())
                     .map_err(|error| self.file.failed(error))?;
                 Ok((stream, true))
+            }
+            Body::Columns { skip, member } => {
+                Ok((Box::new(self.open_columns(*skip, member.as_ref())?), true))
             }
         }
     }

@@ -5,6 +5,7 @@
 
 mod body;
 mod dtype;
+mod fortran;
 mod headers;
 mod idx;
 mod npy;
@@ -174,7 +175,8 @@ impl Pair {
         if let Some(y) = &y {
             y.check_labels(&x)?;
         }
-        Ok(Self { x, y })
+        let y = y.map(|y| y.seekable(finder)).transpose()?;
+        Ok(Self { x: x.seekable(finder)?, y })
     }
 }
 

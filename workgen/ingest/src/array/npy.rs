@@ -5,8 +5,7 @@
 //! header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }
 //! ```
 //!
-//! (NEP 1, and `numpy.lib.format`.) Arrays in Fortran order are refused: they would have to be held in memory to be
-//! transposed. The crate `npyz` 0.9 allocates as many bytes as a header claims, up to 4 GiB, before it reads them.
+//! (NEP 1, and `numpy.lib.format`.) Arrays in either order are read. The crate `npyz` 0.9 allocates as many bytes as a header claims, up to 4 GiB, before it reads them.
 
 use super::{Array, Body, Dtype, Encoding};
 use crate::{
@@ -24,8 +23,18 @@ const MAX_HEADER: u64 = 1 << 20;
 pub(super) struct Header {
     pub(super) encoding: Encoding,
     pub(super) shape: Vec<u64>,
+    pub(super) order: Order,
     /// Bytes before the first element.
     pub(super) bytes: u64,
+}
+
+/// The order of elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The last dimension changes fastest: row after row.
+    C,
+    /// The first dimension changes fastest: column after column.
+    Fortran,
 }
 
 /// Why there is no header.
@@ -46,7 +55,10 @@ pub(super) fn open(file: SourceFile, name: &str) -> Result<Array, IngestError> {
         name: name.to_owned(),
         encoding: header.encoding,
         shape: header.shape,
-        body: Body::At { start: header.bytes, is_last: true },
+        body: match header.order {
+            Order::C => Body::At { start: header.bytes, is_last: true },
+            Order::Fortran => Body::Columns { skip: header.bytes, member: None },
+        },
         file,
     };
     array.check_size(header.bytes)?;
@@ -79,12 +91,12 @@ pub(super) fn read(stream: &mut dyn Read) -> Result<Header, NoHeader> {
     let mut text = Vec::new();
     stream.take(length).read_to_end(&mut text).map_err(NoHeader::Read)?;
     let text = String::from_utf8_lossy(&text);
-    let (encoding, shape) = parse(&text).map_err(NoHeader::Bad)?;
-    Ok(Header { encoding, shape, bytes: prefix + length })
+    let (encoding, shape, order) = parse(&text).map_err(NoHeader::Bad)?;
+    Ok(Header { encoding, shape, order, bytes: prefix + length })
 }
 
 /// Parses the header, which is a Python dictionary.
-fn parse(text: &str) -> Result<(Encoding, Vec<u64>), Problem> {
+fn parse(text: &str) -> Result<(Encoding, Vec<u64>, Order), Problem> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}':"))?;
         Some(rest.trim_start())
@@ -92,7 +104,9 @@ fn parse(text: &str) -> Result<(Encoding, Vec<u64>), Problem> {
     let bad = || Problem::BadHeader("has a header that isn't NumPy's");
     let descr = value("descr").ok_or_else(bad)?;
     let encoding = match descr.strip_prefix('\'').and_then(|rest| rest.split_once('\'')) {
-        Some((word, _)) => parse_dtype(word).ok_or_else(|| Problem::Dtype(short(word)))?,
+        Some(("|O" | "O", _)) => return Err(Problem::Objects),
+        Some((word, _)) => parse_dtype(word)
+            .ok_or_else(|| Problem::Dtype(crate::number::shown(word.as_bytes())))?,
         None if descr.starts_with('[') => return Err(Problem::Dtype("a structure".to_owned())),
         None => return Err(bad()),
     };
@@ -100,11 +114,12 @@ fn parse(text: &str) -> Result<(Encoding, Vec<u64>), Problem> {
     let (shape, _) = shape.and_then(|rest| rest.split_once(')')).ok_or_else(bad)?;
     let sides = shape.split(',').map(str::trim).filter(|side| !side.is_empty());
     let shape = sides.map(str::parse).collect::<Result<Vec<u64>, _>>().map_err(|_| bad())?;
+    // An array that is long in one dimension alone is the same in either order.
+    let is_line = shape.iter().filter(|side| **side != 1).count() < 2;
     match value("fortran_order") {
-        Some(order) if order.starts_with("False") => Ok((encoding, shape)),
-        // One dimension is the same in either order.
-        Some(order) if order.starts_with("True") && shape.len() < 2 => Ok((encoding, shape)),
-        Some(order) if order.starts_with("True") => Err(Problem::FortranOrder),
+        Some(order) if order.starts_with("False") => Ok((encoding, shape, Order::C)),
+        Some(order) if order.starts_with("True") && is_line => Ok((encoding, shape, Order::C)),
+        Some(order) if order.starts_with("True") => Ok((encoding, shape, Order::Fortran)),
         _ => Err(bad()),
     }
 }
@@ -139,13 +154,6 @@ fn parse_dtype(word: &str) -> Option<Encoding> {
     Some(Encoding { dtype, is_big_endian: order == Some('>') })
 }
 
-fn short(word: &str) -> String {
-    match word {
-        "|O" | "O" => "Python objects".to_owned(),
-        word => crate::number::shown(word.as_bytes()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,29 +179,40 @@ mod tests {
         let float = Encoding { dtype: Dtype::F32, is_big_endian: false };
         let header = read(&mut file(text).as_slice()).unwrap();
         let bytes = u64::try_from(file(text).len()).unwrap();
-        assert_eq!(header, Header { encoding: float, shape: vec![3, 28, 28], bytes });
+        assert_eq!(
+            header,
+            Header { encoding: float, shape: vec![3, 28, 28], order: Order::C, bytes }
+        );
         let mut second = b"\x93NUMPY\x02\x00".to_vec();
         second.extend(u32::try_from(text.len()).unwrap().to_le_bytes());
         second.extend(text.bytes());
         let header = read(&mut second.as_slice()).unwrap();
-        assert_eq!(header, Header { encoding: float, shape: vec![3, 28, 28], bytes: bytes + 2 });
+        let bytes = bytes + 2;
+        assert_eq!(
+            header,
+            Header { encoding: float, shape: vec![3, 28, 28], order: Order::C, bytes }
+        );
         let flat = read(&mut file("{'descr':'>i8','fortran_order':True,'shape':(9,)}").as_slice());
-        assert_eq!(flat.unwrap().shape, [9]);
+        let flat = flat.unwrap();
+        assert_eq!((flat.shape.as_slice(), flat.order), (&[9][..], Order::C));
+        let order = |shape: &str| {
+            let text = format!("{{'descr': '<f4', 'fortran_order': True, 'shape': {shape}, }}");
+            read(&mut file(&text).as_slice()).unwrap().order
+        };
+        assert_eq!(order("(3, 2)"), Order::Fortran);
+        assert_eq!([order("(9, 1)"), order("(1, 9)")], [Order::C, Order::C]);
     }
 
     #[test]
     fn unreadable_headers_are_reported() {
         assert_eq!(
             said("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
-            "its elements are Python objects, no numbers"
+            "its elements are Python objects, no numbers; save words as `x.astype(str)`, numbers as `x.astype(float)`, \
+             and a table as `df.to_parquet(...)`"
         );
         assert_eq!(
             said("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }"),
             "its elements are a structure, no numbers"
-        );
-        assert_eq!(
-            said("{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }"),
-            "its elements are in Fortran's order; save it with `numpy.ascontiguousarray(...)`"
         );
         assert_eq!(said("{}"), "has a header that isn't NumPy's");
         assert_eq!(

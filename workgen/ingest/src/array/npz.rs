@@ -6,7 +6,7 @@ use super::{
     Array, Body,
     body::Member,
     no_array,
-    npy::{self, NoHeader},
+    npy::{self, NoHeader, Order},
 };
 use crate::{
     error::{IngestError, Place, Problem},
@@ -76,7 +76,12 @@ impl Archive {
             name: name.to_owned(),
             encoding: header.encoding,
             shape: header.shape,
-            body: Body::Member { member: member.clone(), skip: header.bytes },
+            body: match header.order {
+                Order::C => Body::Member { member: member.clone(), skip: header.bytes },
+                Order::Fortran => {
+                    Body::Columns { skip: header.bytes, member: Some(member.clone()) }
+                }
+            },
         };
         array.check_size(header.bytes)?;
         Ok(array)

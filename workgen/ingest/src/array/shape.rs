@@ -77,9 +77,11 @@ impl Array {
     pub(super) fn check_size(&self, header: u64) -> Result<(), IngestError> {
         self.check_dimensions()?;
         let there = match &self.body {
-            Body::Member { member, .. } => member.bytes,
-            Body::At { .. } if self.file.is_packed() => return Ok(()),
-            Body::At { .. } => self.file.bytes(),
+            Body::Member { member, .. } | Body::Columns { member: Some(member), .. } => {
+                member.bytes
+            }
+            _ if self.file.is_packed() => return Ok(()),
+            Body::At { .. } | Body::Columns { member: None, .. } => self.file.bytes(),
         };
         let elements = self.shape.iter().try_fold(1u64, |all, side| all.checked_mul(*side));
         let wanted =

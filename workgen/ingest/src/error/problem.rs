@@ -320,8 +320,11 @@ pub enum Problem {
     BadHeader(&'static str),
     #[error("its elements are {text}, no numbers", text = line(.0))]
     Dtype(String),
-    #[error("its elements are in Fortran's order; save it with `numpy.ascontiguousarray(...)`")]
-    FortranOrder,
+    #[error(
+        "its elements are Python objects, no numbers; save words as `x.astype(str)`, numbers as `x.astype(float)`, and a table \
+         as `df.to_parquet(...)`"
+    )]
+    Objects,
     #[error("it is encrypted, or compressed by something else than deflate")]
     Compression,
     #[error("no array `{name}` (`{key}`); {hint}", name = line(.name), hint = sentence(.hint))]

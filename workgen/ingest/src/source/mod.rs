@@ -5,8 +5,8 @@
 //! http(s)://, s3:// -> a temporary copy +-> SourceFile -> unpacked (gzip, zstd) -> a format's reader
 //! ```
 //!
-//! Files are read in streams, as often as needed. Two kinds are copied to an unnamed temporary file: remote files, and
-//! compressed NPZ files, whose central directory is at the end. It knows no formats.
+//! Files are read in streams, as often as needed. Copied to an unnamed temporary file are remote files, compressed NPZ files,
+//! whose central directory is at the end, and compressed arrays in Fortran's order, whose rows are all over them. It knows no formats.
 
 mod file;
 mod http;
@@ -27,7 +27,8 @@ use sojourn_protocol::spec::FileKind;
 use spool::TemporaryCopy;
 use std::{
     collections::BTreeMap,
-    env, fs, io,
+    env, fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -109,10 +110,18 @@ impl<'a> Finder<'a> {
 
     /// An unpacked copy of a packed file.
     pub(crate) fn unpack(&mut self, packed: &SourceFile) -> Result<SourceFile, IngestError> {
-        let name = packed.shown().to_owned();
-        let mut copy = TemporaryCopy::new(&self.spool, &name, &self.bounds, self.progress)?;
-        let mut bytes = packed.read()?;
-        copy.fill(&mut bytes, self.progress, |error| packed.failed(error))?;
+        self.copy(packed.shown(), &mut packed.read()?, |error| packed.failed(error))
+    }
+
+    /// A copy of these bytes of the source that is called `name`; `failed` turns errors of reading them into those of the source.
+    pub(crate) fn copy(
+        &mut self,
+        name: &str,
+        bytes: &mut dyn Read,
+        failed: impl Fn(io::Error) -> IngestError,
+    ) -> Result<SourceFile, IngestError> {
+        let mut copy = TemporaryCopy::new(&self.spool, name, &self.bounds, self.progress)?;
+        copy.fill(bytes, self.progress, failed)?;
         copy.finish(self.progress)
     }
 

@@ -106,6 +106,10 @@ fn every_format_gives_the_same_blobs() {
                 Deflated,
             ),
         ),
+        ("stored-fortran.npz", npz_in_fortran_order(Stored)),
+        ("deflated-fortran.npz", npz_in_fortran_order(Deflated)),
+        ("fortran.npy", npy_fortran(">f8", &[ROWS, HEIGHT, WIDTH], &float)),
+        ("fortran.npy.gz", gzip(&npy_fortran(">f8", &[ROWS, HEIGHT, WIDTH], &float))),
         ("x.npy", npy_pixels()),
         ("y.npy.zst", zstd(&npy_labels())),
         ("t10k-images-idx3-ubyte.gz", gzip(&idx_images())),
@@ -126,12 +130,42 @@ fn every_format_gives_the_same_blobs() {
         ("train = \"packed.npz.gz\"", &[1, 2, 3], &bytes),
         ("train = \"named.npz\"\nfeatures = \"images\"\nlabel = \"names\"", &[1, 2, 3], &text),
         ("train = \"x.npy\"\nlabels = \"y.npy.zst\"", &[1, 2, 3], &bytes),
+        ("train = \"stored-fortran.npz\"", &[1, 2, 3], &bytes),
+        ("train = \"deflated-fortran.npz\"", &[1, 2, 3], &bytes),
+        ("train = \"fortran.npy\"\nlabels = \"y.npy.zst\"", &[1, 2, 3], &text),
+        ("train = \"fortran.npy.gz\"\nlabels = \"y.npy.zst\"", &[1, 2, 3], &text),
         ("train = \"t10k-images-idx3-ubyte.gz\"", &[1, 2, 3], &bytes),
         ("train = \"pixels.idx\"\nlabels = \"classes.idx.zst\"", &[1, 2, 3], &bytes),
         ("train = \"t.safetensors\"", &[6], &text),
         ("train = \"t.safetensors.zst\"\nshape = [2, 3]", &[2, 3], &text),
     ] {
         assert_eq!(&blobs(data, dir.path(), shape), reference, "{data}");
+    }
+}
+
+fn npz_in_fortran_order(method: zip::CompressionMethod) -> Vec<u8> {
+    let x = npy_fortran("|u1", &[ROWS, HEIGHT, WIDTH], &pixels());
+    npz(&[("x.npy", x), ("y.npy", npy_labels())], method)
+}
+
+#[test]
+fn damage_of_arrays_in_fortran_order_is_noticed() {
+    for method in [Stored, Deflated] {
+        let mut file = npz_in_fortran_order(method);
+        let begins = |at: &usize| file[*at..].starts_with(b"PK\x03\x04");
+        let second = (1..file.len()).find(begins).unwrap();
+        file[second - 10] ^= 1;
+        let said = super::refused("train = \"t.npz\"", &[("t.npz", file)]);
+        assert!(said.starts_with("t.npz: `x`: "), "{said}");
+        assert!(said.contains("damaged"), "{said}");
+    }
+    let whole = npy_fortran("|u1", &[ROWS, 6], &pixels());
+    let cut = whole[..whole.len() - 1].to_vec();
+    for (name, file) in [("x.npy", cut.clone()), ("x.npy.gz", gzip(&cut))] {
+        let files = [(name, file), ("y.npy", npy_labels())];
+        let said = super::refused(&format!("train = \"{name}\"\nlabels = \"y.npy\""), &files);
+        let wanted = format!("{name}: `rows`: the shape [60, 6] needs 360 bytes, there are 359");
+        assert_eq!(said, wanted);
     }
 }
 

@@ -104,7 +104,8 @@ fn arrays_that_are_not_there_or_do_not_fit() {
     );
     assert_eq!(
         bad_npz(npz_with(npy("|O", &[1], &[]), npy_labels())),
-        "t.npz: `x`: its elements are Python objects, no numbers"
+        "t.npz: `x`: its elements are Python objects, no numbers; save words as `x.astype(str)`, numbers as `x.astype(float)`, \
+         and a table as `df.to_parquet(...)`"
     );
     assert_eq!(
         bad_npz(npz_with(npy("|u1", &[ROWS, 7], &pixels()), npy_labels())),

@@ -56,8 +56,30 @@ pub(crate) fn idx_labels() -> Vec<u8> {
 
 /// An NPY file.
 pub(crate) fn npy(descr: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
+    npy_in_order("False", descr, shape, bytes)
+}
+
+/// An NPY file in Fortran's order, of elements in C's order.
+pub(crate) fn npy_fortran(descr: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
+    let elements: usize = shape.iter().product();
+    let element = bytes.len() / elements;
+    let mut turned = Vec::new();
+    for index in 0..elements {
+        let mut rest = index;
+        let place = shape.iter().fold(0, |place, side| {
+            let at = rest % side;
+            rest /= side;
+            place * side + at
+        });
+        turned.extend(&bytes[place * element..][..element]);
+    }
+    npy_in_order("True", descr, shape, &turned)
+}
+
+fn npy_in_order(is_fortran: &str, descr: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8> {
     let sides: String = shape.iter().map(|side| format!("{side},")).collect();
-    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sides}), }}\n");
+    let header =
+        format!("{{'descr': '{descr}', 'fortran_order': {is_fortran}, 'shape': ({sides}), }}\n");
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
     file.extend((header.len() as u16).to_le_bytes());
     file.extend(header.bytes());
