@@ -81,13 +81,22 @@ pub(super) fn fit(
     categories: &[CategoriesSpec],
     columns: &Columns,
 ) -> Option<()> {
+    used(section, "categories", categories.iter().map(|one| &one.column), columns)
+}
+
+/// Refuses those of the columns of `key` that `columns` leaves out.
+pub(super) fn used<'a>(
+    section: &Table<'_>,
+    key: &str,
+    mut names: impl Iterator<Item = &'a String>,
+    columns: &Columns,
+) -> Option<()> {
     let is_feature = |name: &String| match columns {
         Columns::Use(names) => names.contains(name),
         Columns::Drop(names) | Columns::DropAt { names, .. } => !names.contains(name),
     };
-    match categories.iter().find(|one| !is_feature(&one.column)) {
+    match names.find(|name| !is_feature(name)) {
         None => Some(()),
-        Some(lost) => section
-            .refuse("categories", format!("has `{}`, which `columns` leaves out", lost.column)),
+        Some(lost) => section.refuse(key, format!("has `{lost}`, which `columns` leaves out")),
     }
 }

@@ -1,7 +1,7 @@
 //! `[data]`, and the job's name.
 
 use super::{
-    categories, dialect,
+    categories, dates, dialect,
     dimension::{self, Bounds},
     method::Method,
     reader::JobFileNode,
@@ -80,7 +80,7 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
             ("drop-row", Missing::DropRow),
         ])
     });
-    let dialect = dialect::read(section);
+    let dialect = dialect::read(section, known_label(&label));
     let tokenizer = optional(section, "tokenizer", path);
     let length = section.optional("length").map_or(Some(BTreeMap::new()), |node| length(&node));
     let shape = optional(section, "shape", shape);
@@ -108,6 +108,12 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
     }
     if let (Some(Some(columns)), Some(categories)) = (&columns, &categories) {
         categories::fit(section, categories, columns)?;
+    }
+    if let (Some(dialect), Some(categories)) = (&dialect, &categories) {
+        dates::fit(section, &dialect.dates, categories)?;
+    }
+    if let (Some(dialect), Some(Some(columns))) = (&dialect, &columns) {
+        categories::used(section, "dates", dialect.dates.keys(), columns)?;
     }
     fitting?;
     Some(DataSpec {
@@ -248,6 +254,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
     let columns = ("columns", "names columns of a table; the features of an array have no names");
     let categories =
         ("categories", "names columns of a table; arrays hold numbers, and words only as labels");
+    let dates = ("dates", "names columns of a table; arrays hold numbers");
     let missing = ("missing", "is for tables; arrays must hold finite numbers");
     let missing_values = ("missing_values", "is for tables; arrays must hold finite numbers");
     let header = ("header", "is for CSV files; arrays have no line of names");
@@ -281,6 +288,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             separator,
             columns,
             categories,
+            dates,
             missing,
             missing_values,
             header,
@@ -294,6 +302,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             separator,
             columns,
             categories,
+            dates,
             missing,
             missing_values,
             header,
@@ -308,6 +317,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             separator,
             columns,
             categories,
+            dates,
             missing,
             missing_values,
             header,

@@ -1,23 +1,26 @@
 //! The keys of `[data]` that say how the fields of a table are written.
 
+use super::dates;
 use crate::{
     bounds::MAX_GIVEN_NAME_CHARS,
     spec::{DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, ThousandsSign},
 };
 use sojourn_forms::{Node, Table};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most columns that a job names.
 const MAX_NAMES: usize = 1 << 10;
 
-/// Reads these keys; `None` after a problem.
-pub(super) fn read(section: &Table<'_>) -> Option<Dialect> {
+/// Reads these keys; `None` after a problem. `label`: the label's column, where it is known.
+pub(super) fn read(section: &Table<'_>, label: Option<&str>) -> Option<Dialect> {
     let header = optional(section, "header", header);
     let missing_values = optional(section, "missing_values", missing_values);
     let decimal = optional(section, "decimal", |node| {
         node.word(&[(".", DecimalSign::Point), (",", DecimalSign::Comma)])
     });
     let thousands = optional(section, "thousands", thousands);
+    let dates =
+        section.optional("dates").map_or(Some(BTreeMap::new()), |node| dates::read(&node, label));
     let numbers = Notation { decimal: decimal?.unwrap_or_default(), thousands: thousands? };
     if !numbers.is_unambiguous() {
         let sign = numbers.decimal.text();
@@ -26,7 +29,7 @@ pub(super) fn read(section: &Table<'_>) -> Option<Dialect> {
             format!("is `\"{sign}\"`, which is the decimal sign; `data.decimal` says another"),
         );
     }
-    Some(Dialect { header: header?, missing_values: missing_values?, numbers })
+    Some(Dialect { header: header?, missing_values: missing_values?, numbers, dates: dates? })
 }
 
 fn optional<T>(

@@ -7,6 +7,7 @@
 //! | `reader` | tables, with the keys that the vocabulary has for them |
 //! | `dimension` | a plain value, `{ choice = … }`, ranges, `{ normal = … }` |
 //! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
+//! | `dates` | `data.dates`: columns of dates |
 //! | `dialect` | the keys of `[data]` on how the fields of tables are written |
 //! | `merge` | `merge` of `[placement]` |
 //! | `init` | `init` of a `[[model]]` |
@@ -15,6 +16,7 @@
 mod categories;
 mod cpu_shares;
 mod data;
+mod dates;
 mod dialect;
 mod dimension;
 mod error;

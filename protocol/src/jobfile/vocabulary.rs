@@ -14,6 +14,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "separator",
             "columns",
             "categories",
+            "dates",
             "missing",
             "missing_values",
             "header",

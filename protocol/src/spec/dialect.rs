@@ -1,6 +1,7 @@
 //! How the fields of a table are written.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Most words that a job gives for missing values.
 pub const MAX_MISSING_WORDS: usize = 1 << 10;
@@ -20,6 +21,39 @@ pub struct Dialect {
     /// How numbers are written.
     #[serde(default, skip_serializing_if = "Notation::is_plain")]
     pub numbers: Notation,
+    /// Columns that hold dates, and the features that they become.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dates: BTreeMap<String, DateFeatures>,
+}
+
+/// The features that a column of dates becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DateFeatures {
+    /// One of the column's own name: the days since 1970-01-01 in UTC, with the fraction of the day.
+    Days,
+    /// One for each part of the date, as it is written.
+    Parts,
+}
+
+impl DateFeatures {
+    /// The parts of every date: the year, the month and the day from 1, and the day of the week from Monday, which is 0.
+    pub const PARTS: [&str; 4] = ["year", "month", "day", "weekday"];
+    /// The part of columns in which some date has a time other than midnight.
+    pub const HOUR: &str = "hour";
+
+    /// The names of the features of `column`.
+    #[must_use]
+    pub fn features(self, column: &str, has_hour: bool) -> Vec<String> {
+        let hour = has_hour.then_some(Self::HOUR);
+        match self {
+            DateFeatures::Days => vec![column.to_owned()],
+            DateFeatures::Parts => {
+                Self::PARTS.into_iter().chain(hour).map(|part| format!("{column}.{part}")).collect()
+            }
+        }
+    }
 }
 
 impl Dialect {
@@ -161,11 +195,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn dates_become_features_of_their_parts() {
+        assert_eq!(DateFeatures::Days.features("on", true), ["on"]);
+        let parts = ["on.year", "on.month", "on.day", "on.weekday", "on.hour"];
+        assert_eq!(DateFeatures::Parts.features("on", true), parts);
+        assert_eq!(DateFeatures::Parts.features("on", false), parts[..4]);
+    }
+
+    #[test]
     fn a_dialect_is_stored_as_far_as_it_says_something() {
         assert_eq!(serde_json::to_string(&Dialect::default()).unwrap(), "{}");
         let stored = r#"{"header":{"names":["a","y"]},"missing_values":["-"],"numbers":{"decimal":",","thousands":"."}}"#;
         let dialect: Dialect = serde_json::from_str(stored).unwrap();
         assert!(dialect.numbers.is_unambiguous() && !dialect.is_default());
+        assert_eq!(serde_json::to_string(&dialect).unwrap(), stored);
+        let stored = r#"{"dates":{"at":"days","on":"parts"}}"#;
+        let dialect: Dialect = serde_json::from_str(stored).unwrap();
+        assert_eq!(dialect.dates.get("at"), Some(&DateFeatures::Days));
         assert_eq!(serde_json::to_string(&dialect).unwrap(), stored);
         let position = Dialect { header: Some(Header::Position), ..Dialect::default() };
         assert_eq!(serde_json::to_string(&position).unwrap(), r#"{"header":"position"}"#);

@@ -46,7 +46,9 @@ pub use data::{
     Channels, Columns, DataSpec, FileKind, Missing, Scale, ScaleLabel, Separator, ShardSizes,
     SourceSpec, Split,
 };
-pub use dialect::{DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, ThousandsSign};
+pub use dialect::{
+    DateFeatures, DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, ThousandsSign,
+};
 pub use dimension::Dimension;
 pub use graph::{
     ExportedGraph, Graph, GraphColumn, GraphRole, GraphTensor, InitialWeights, Real, Setting,

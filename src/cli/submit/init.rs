@@ -283,6 +283,7 @@ fn taken(column: &TakenColumn) -> String {
         Taken::Label(LabelKind::Numbers) => "the label: a number",
         Taken::Number => "a feature",
         Taken::OneHot => "a feature for each word",
+        Taken::Dates => "features for the parts of dates",
         Taken::LeftOut | Taken::Unnamed => "left out",
     };
     match column.because.as_str() {

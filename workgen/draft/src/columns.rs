@@ -30,10 +30,19 @@ pub enum Taken {
     Number,
     /// A feature for each word.
     OneHot,
+    /// A feature for each part of a date.
+    Dates,
     /// Nothing: `data.columns` leaves it out.
     LeftOut,
     /// Nothing: a column without a name is left out by itself.
     Unnamed,
+}
+
+impl Taken {
+    /// Are features made of it?
+    pub(crate) const fn is_feature(self) -> bool {
+        matches!(self, Taken::Number | Taken::OneHot | Taken::Dates)
+    }
 }
 
 /// A column, and what is made of it.
@@ -114,6 +123,9 @@ pub(crate) fn take(
                 let missing = column.missing + odd;
                 return TakenColumn { missing, odd_words, ..named(Taken::Number, because) };
             }
+            if is_iso_dates(column) {
+                return named(Taken::Dates, String::new());
+            }
             match words(column) {
                 Ok(count) if word_features + count > MAX_WORD_FEATURES => {
                     let because = format!("more than {MAX_WORD_FEATURES} features of words in all");
@@ -182,10 +194,17 @@ fn has_word(column: &ColumnProfile, word: &str) -> bool {
     distinct.is_some_and(|distinct| distinct.keys().any(|of| of.eq_ignore_ascii_case(word)))
 }
 
+/// Is every value a date that a job can take?
+fn is_iso_dates(column: &ColumnProfile) -> bool {
+    column.values > 0 && column.iso_dates == column.values
+}
+
 /// How many words a column has, where each can be a feature.
 fn words(column: &ColumnProfile) -> Result<usize, String> {
     if 10 * column.dates >= 9 * column.values {
-        return Err("it holds dates".to_owned());
+        return Err(
+            "it holds dates that aren't all written as ISO 8601 does, 2024-03-31".to_owned()
+        );
     }
     if column.longest > LONG_TEXT {
         return Err("it holds texts".to_owned());

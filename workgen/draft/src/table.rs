@@ -55,7 +55,7 @@ pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, V
         ));
     }
     let columns = take(table, &reading, (&label.name, labels));
-    if !columns.iter().any(|column| matches!(column.taken, Taken::Number | Taken::OneHot)) {
+    if !columns.iter().any(|column| column.taken.is_feature()) {
         problems.push("no column is left that a model could learn from".to_owned());
     }
     if !problems.is_empty() {
@@ -204,8 +204,16 @@ fn job(
         );
         job.line(format_args!("categories = {{ {} }}", words.join(", ")));
     }
-    let features =
-        || columns.iter().filter(|column| matches!(column.taken, Taken::Number | Taken::OneHot));
+    let dates = columns.iter().filter(|column| column.taken == Taken::Dates);
+    let dates: Vec<String> =
+        dates.map(|column| format!("{} = \"parts\"", key(&column.column))).collect();
+    if !dates.is_empty() {
+        job.comment(
+            "Columns of dates: features for year, month, day, weekday and hour, or the days since 1970 (\"days\").",
+        );
+        job.line(format_args!("dates = {{ {} }}", dates.join(", ")));
+    }
+    let features = || columns.iter().filter(|column| column.taken.is_feature());
     if features().any(|column| column.missing > 0) {
         job.line(format_args!("missing = \"mean\"               # or \"drop-row\", \"zero\""));
     }

@@ -257,6 +257,18 @@ fn taxis_with_times_and_truth_values() {
     assert!(taken(&draft, Taken::LeftOut).contains(&"id"));
     assert!(taken(&draft, Taken::Number).contains(&"is_card"));
     assert_eq!(taken(&draft, Taken::OneHot), ["zone"]);
+    assert_eq!(taken(&draft, Taken::Dates), ["pickup_datetime"]);
+    assert!(draft.job.contains("dates = { pickup_datetime = \"parts\" }"), "{}", draft.job);
+}
+
+#[test]
+fn dates_in_another_form_than_iso_8601_are_left_out() {
+    let text = table("am,a,y", |chance, row| {
+        format!("{}.3.2024,{},{}", 1 + row % 31, chance.decimal(9), chance.decimal(90))
+    });
+    let (draft, _) = drafted("t.csv", text.as_bytes(), Some("y"));
+    assert_eq!(taken(&draft, Taken::LeftOut), ["am"]);
+    assert!(draft.job.contains("dates that aren't all written as ISO 8601"), "{}", draft.job);
 }
 
 #[test]

@@ -51,8 +51,9 @@ impl Data {
     ) -> Result<Self, IngestError> {
         let data = &spec.data;
         let asked = data.shape.as_deref();
-        // With a feature for each word the width is known only after the survey.
-        if let Some((_, train)) = tables.first().filter(|_| data.categories.is_empty()) {
+        // With a feature for each word, or for the hours of dates, the width is known only after the survey.
+        let is_known = data.categories.is_empty() && data.dialect.dates.is_empty();
+        if let Some((_, train)) = tables.first().filter(|_| is_known) {
             shape(asked, train.schema())?;
         }
         // A packed array may declare any size, which is seen to be wrong only as it is read.
@@ -239,6 +240,7 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
             missing: data.missing,
             fill: &[],
             dialect: &data.dialect,
+            hours: None,
         },
     };
     let train = format::open(finder, "data.train", &data.train_source(), reading)?;

@@ -43,6 +43,7 @@ mod classes;
 mod columns;
 mod csv;
 mod data;
+mod dates;
 mod error;
 mod fields;
 mod format;

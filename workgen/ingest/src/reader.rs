@@ -10,7 +10,7 @@ use crate::{
 };
 use sojourn_protocol::{
     quantity::to_usize,
-    spec::{Categories, CategoriesSpec, Channels, Dialect, Missing, SourceSpec},
+    spec::{Categories, CategoriesSpec, Channels, DateFeatures, Dialect, Missing, SourceSpec},
 };
 use std::{collections::BTreeMap, path::Path};
 
@@ -88,13 +88,13 @@ impl Reader {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Self, IngestError> {
         let mut finder = Finder::new(options.base_dir, options.spool, &unbounded(), progress);
-        let columns = columns(options.features, options.categories);
+        let Columns { names, hours } = Columns::of(options);
         let categories: Vec<CategoriesSpec> = options.categories.iter().map(said).collect();
         let reading = Reading {
             channels: options.channels,
             in_order: options.in_order,
             image: options.in_order,
-            wanted: Wanted::Features(&columns),
+            wanted: Wanted::Features(&names),
             has_shape: true,
             text: TextReading {
                 separator: None,
@@ -103,6 +103,7 @@ impl Reader {
                 missing: options.missing,
                 fill: options.fill,
                 dialect: options.dialect,
+                hours: Some(&hours),
             },
         };
         Ok(Self { table: format::open(&mut finder, "data", source, reading)? })
@@ -148,18 +149,49 @@ impl Reader {
     }
 }
 
-/// The columns that these features were made of, in their order.
-fn columns(features: &[String], categories: &[Categories]) -> Vec<String> {
-    let coded: BTreeMap<usize, &Categories> =
-        categories.iter().map(|coded| (to_usize(coded.first), coded)).collect();
-    let mut columns = Vec::with_capacity(features.len());
-    let mut index = 0;
-    while let Some(feature) = features.get(index) {
-        let coded = coded.get(&index);
-        columns.push(coded.map_or(feature, |coded| &coded.column).clone());
-        index = index.saturating_add(coded.map_or(1, |coded| coded.width().max(1)));
+/// The columns that a model's features were made of.
+struct Columns {
+    /// All names, in order.
+    names: Vec<String>,
+    /// Columns of dates of which the hour is a feature.
+    hours: Vec<String>,
+}
+
+impl Columns {
+    fn of(options: &ReadOptions<'_>) -> Self {
+        let features = options.features;
+        let coded: BTreeMap<usize, &Categories> =
+            options.categories.iter().map(|coded| (to_usize(coded.first), coded)).collect();
+        let dated: BTreeMap<String, (&String, DateFeatures)> = options
+            .dialect
+            .dates
+            .iter()
+            .filter_map(|(column, dates)| {
+                let first = dates.features(column, false).into_iter().next()?;
+                Some((first, (column, *dates)))
+            })
+            .collect();
+        let (mut names, mut hours) = (Vec::with_capacity(features.len()), Vec::new());
+        let mut index = 0;
+        while let Some(feature) = features.get(index) {
+            let (name, width) = match (coded.get(&index), dated.get(feature)) {
+                (Some(coded), _) => (&coded.column, coded.width()),
+                (None, Some((column, dates))) => {
+                    let with_hour = dates.features(column, true);
+                    let has_hour =
+                        features.get(index..).unwrap_or_default().starts_with(&with_hour);
+                    if has_hour {
+                        hours.push((*column).clone());
+                    }
+                    (*column, dates.features(column, has_hour).len())
+                }
+                (None, None) => (feature, 1),
+            };
+            names.push(name.clone());
+            index = index.saturating_add(width.max(1));
+        }
+        Self { names, hours }
     }
-    columns
 }
 
 fn said(coded: &Categories) -> CategoriesSpec {

@@ -222,6 +222,8 @@ pub(crate) struct TextReading<'a> {
     pub(crate) fill: &'a [f32],
     /// How fields are written.
     pub(crate) dialect: &'a Dialect,
+    /// The columns of dates of which the hour is a feature; `None` where the data is to show it.
+    pub(crate) hours: Option<&'a [String]>,
 }
 
 impl TextReading<'_> {
@@ -233,6 +235,7 @@ impl TextReading<'_> {
             (!self.categories.is_empty(), "categories"),
             (!self.missing.is_refuse(), "missing"),
             (self.dialect.missing_values.is_some(), "missing_values"),
+            (!self.dialect.dates.is_empty(), "dates"),
         ];
         let said = said.into_iter().find(|(is_said, _)| *is_said).map(|(_, key)| key);
         said.or_else(|| self.said_of_text())

@@ -200,6 +200,15 @@ impl Description {
             }
             next = first.saturating_add(names.len());
         }
+        for (column, dates) in &self.dialect.dates {
+            let names = dates.features(column, false);
+            let first =
+                names.first().and_then(|first| self.features.iter().position(|f| f == first));
+            let of = first.and_then(|first| self.features.get(first..));
+            if !of.is_some_and(|of| of.starts_with(&names)) {
+                return Err(format!("the features of column `{column}` aren't those of its dates"));
+            }
+        }
         let means = if self.missing == Missing::Mean { features } else { 0 };
         if self.fill.len() != means || !self.fill.iter().all(|mean| mean.is_finite()) {
             return Err(format!("{} means of {features} features", self.fill.len()));

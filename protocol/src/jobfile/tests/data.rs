@@ -1,7 +1,7 @@
 //! The keys of `[data]` by kind of file.
 
 use super::*;
-use crate::spec::{DecimalSign, Dialect, Header, Notation, ThousandsSign};
+use crate::spec::{DateFeatures, DecimalSign, Dialect, Header, Notation, ThousandsSign};
 
 #[test]
 fn arrays_need_fewer_words_and_may_need_others() {
@@ -264,6 +264,39 @@ fn a_job_over_the_data_of_another_needs_no_data_and_looks_at_none() {
 }
 
 #[test]
+fn columns_of_dates_are_read_and_checked() {
+    let with = |more: &str| SMALL.replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    let dates = parse(&with("dates = { on = \"parts\", \"sold at\" = \"days\" }")).unwrap();
+    let expected = [("on", DateFeatures::Parts), ("sold at", DateFeatures::Days)];
+    let expected = expected.map(|(name, features)| (name.to_owned(), features));
+    assert_eq!(dates.data.dialect.dates, expected.into());
+    for (more, told) in [
+        (
+            "dates = \"days\"",
+            "`data.dates` is a string (`\"days\"`); columns with their features are wanted, e.g. `{ sold_on = \"parts\" }`",
+        ),
+        ("dates = {}", "`data.dates` is empty; leave it out if no column holds dates"),
+        ("dates = { y = \"days\" }", "`data.dates.y` is the label, which can be no date"),
+        (
+            "dates = { a = \"day\" }",
+            "`data.dates.a` is `\"day\"`; did you mean `days`? one of `parts`, `days` is wanted",
+        ),
+        (
+            "dates = { a = \"days\" }\ncategories = { a = \"ordinal\" }",
+            "`data.dates` has `a`, which `categories` takes as words",
+        ),
+        (
+            "dates = { a = \"days\" }\ncolumns = { drop = [\"a\"] }",
+            "`data.dates` has `a`, which `columns` leaves out",
+        ),
+    ] {
+        let found = errors_with("label = \"y\"", &format!("label = \"y\"\n{more}"));
+        let found = found.split_once(": ").map_or(found.as_str(), |(_, rest)| rest);
+        assert_eq!(found, told, "{more}");
+    }
+}
+
+#[test]
 fn the_manner_of_writing_a_table_is_read_and_checked() {
     let with = |more: &str| SMALL.replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
     let data = parse(&with(
@@ -275,7 +308,10 @@ fn the_manner_of_writing_a_table_is_read_and_checked() {
     let words = ["-", "-999", "0.5"].map(str::to_owned).to_vec();
     let numbers = Notation { decimal: DecimalSign::Comma, thousands: Some(ThousandsSign::Space) };
     let header = Some(Header::Names(vec!["a".into(), "y".into()]));
-    assert_eq!(data.dialect, Dialect { header, missing_values: Some(words), numbers });
+    assert_eq!(
+        data.dialect,
+        Dialect { header, missing_values: Some(words), numbers, ..Dialect::default() }
+    );
     let dropped = Columns::DropAt { names: vec!["note_*".into()], positions: vec![7] };
     assert_eq!(data.columns, Some(dropped));
     let header = |more: &str| parse(&with(more)).unwrap().data.dialect.header;
@@ -310,7 +346,7 @@ fn the_manner_of_writing_a_table_is_read_and_checked() {
         ),
         (
             "columns = { drop = [0] }",
-            "`data.columns.drop[0]` is 0; a whole number, at least 1, is wanted",
+            "`data.columns.drop[0]` is 0; a whole number from 1 to 1048576 is wanted",
         ),
     ] {
         let found = refused(more);
@@ -323,8 +359,18 @@ fn the_manner_of_writing_a_table_is_read_and_checked() {
             .replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
         parse(&file).unwrap_err().to_string()
     };
-    for key in ["missing_values = []", "header = false", "decimal = \",\"", "thousands = \",\""] {
+    for key in [
+        "dates = { a = \"days\" }",
+        "missing_values = []",
+        "header = false",
+        "decimal = \",\"",
+        "thousands = \",\"",
+    ] {
         let key_name = key.split(' ').next().unwrap();
-        assert!(arrays(key).contains(&format!("`data.{key_name}` is for ")), "{}", arrays(key));
+        let told = arrays(key);
+        let is_told = ["is for ", "names columns of a table"]
+            .iter()
+            .any(|reason| told.contains(&format!("`data.{key_name}` {reason}")));
+        assert!(is_told, "{told}");
     }
 }

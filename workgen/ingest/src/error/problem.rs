@@ -220,6 +220,30 @@ pub enum Problem {
         key(.column), word = line(.word), column = line(.column)
     )]
     WordFeature { word: String, column: String },
+    /// A feature of a row to train on.
+    #[error(
+        "`{date}` is a date, no number; `data.dates` (`{{ {} = \"parts\" }}`, or \"days\") makes features of it, and `data.columns` \
+         leaves it out",
+        key(.column), date = line(.date)
+    )]
+    DateFeature { date: String, column: String },
+    /// A feature of a row to train on.
+    #[error(
+        "`{date}` is a date, no number; dates as ISO 8601 writes them (`2024-03-31`) are made features by `data.dates` \
+         (`{{ {} = \"parts\" }}`), and `data.columns` leaves the column out",
+        key(.column), date = line(.date)
+    )]
+    OtherDate { date: String, column: String },
+    #[error(
+        "`{text}` is no date as ISO 8601 writes it, such as `2024-03-31` or `2024-03-31T13:05:00`",
+        text = line(.0)
+    )]
+    NoDate(String),
+    #[error(
+        "no column `{name}` among the features (`data.dates`){hint}",
+        name = line(.name), hint = sentence(.hint)
+    )]
+    NoDateColumn { name: String, hint: String },
     #[error("`{text}` is none of the column's words", text = line(.0))]
     UnseenWord(String),
     #[error("every value is missing: there is no word")]

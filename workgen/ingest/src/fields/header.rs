@@ -23,6 +23,11 @@ pub(super) enum Role {
         slot: usize,
         column: usize,
     },
+    /// Dates: the `column`th such column.
+    Date {
+        slot: usize,
+        column: usize,
+    },
     Label,
     /// Nobody asked for it.
     Ignored,
@@ -34,7 +39,9 @@ impl Role {
     /// Which of the columns of features it is.
     pub(super) const fn slot(self) -> Option<usize> {
         match self {
-            Role::Feature { slot, .. } | Role::Words { slot, .. } => Some(slot),
+            Role::Feature { slot, .. } | Role::Words { slot, .. } | Role::Date { slot, .. } => {
+                Some(slot)
+            }
             Role::Label | Role::Ignored | Role::Blank => None,
         }
     }
@@ -270,13 +277,12 @@ pub(super) fn code(
 ) -> Result<Vec<WordColumn>, IngestError> {
     let mut coded = Vec::with_capacity(categories.len());
     for spec in categories {
-        let mut named = columns.iter().zip(&mut *roles).filter(|(name, _)| **name == spec.column);
-        match named.find_map(|(_, role)| Some((role.slot()?, role))) {
-            Some((slot, role @ Role::Feature { .. })) => {
+        match feature(columns, roles, &spec.column) {
+            Some((slot, role)) => {
                 *role = Role::Words { slot, column: coded.len() };
                 coded.push(WordColumn::new(spec, missing));
             }
-            _ => {
+            None => {
                 let is_other = columns.contains(&spec.column);
                 let hint =
                     if is_other { String::new() } else { names::columns(&spec.column, columns) };
@@ -286,6 +292,17 @@ pub(super) fn code(
         }
     }
     Ok(coded)
+}
+
+/// The column of features that has this name, its slot and its role, if nothing else was made of it.
+pub(super) fn feature<'a>(
+    columns: &[String],
+    roles: &'a mut [Role],
+    name: &str,
+) -> Option<(usize, &'a mut Role)> {
+    let mut named = columns.iter().zip(roles).filter(|(column, _)| *column == name);
+    let (slot, role) = named.find_map(|(_, role)| Some((role.slot()?, role)))?;
+    matches!(role, Role::Feature { .. }).then_some((slot, role))
 }
 
 /// Refuses a part whose columns differ from `expected`, those of the file `of`.

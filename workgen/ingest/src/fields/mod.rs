@@ -5,6 +5,7 @@
 //! whatever file they come from.
 
 mod coded;
+mod dated;
 mod header;
 mod rows;
 
@@ -20,6 +21,7 @@ use crate::{
     words::Words,
 };
 use coded::WordColumn;
+use dated::DateColumn;
 use header::Role;
 use rows::FieldRows;
 use sojourn_protocol::{
@@ -111,6 +113,8 @@ pub(crate) struct FieldTable<S> {
     roles: Vec<Role>,
     /// Columns of words.
     coded: Vec<WordColumn>,
+    /// Columns of dates.
+    dated: Vec<DateColumn>,
     label: Option<usize>,
     missing: Missing,
     missing_values: MissingValues,
@@ -154,6 +158,8 @@ impl<S: FieldSource> FieldTable<S> {
         let notation = if source.is_text() { text.dialect.numbers } else { Notation::default() };
         let missing_values = MissingValues::new(text.dialect.missing_values.as_deref(), notation);
         let coded = header::code(&header, &columns, &mut roles, text.categories, &missing_values)?;
+        let dates = &text.dialect.dates;
+        let dated = dated::find(&header, &columns, &mut roles, dates, text.hours)?;
         let named = |wanted: fn(&Role) -> bool| -> Vec<String> {
             let columns = columns.iter().zip(&roles);
             let named = columns.filter(|(name, role)| !name.is_empty() && wanted(role));
@@ -176,6 +182,7 @@ impl<S: FieldSource> FieldTable<S> {
             schema,
             roles,
             coded,
+            dated,
             label,
             missing,
             missing_values,
@@ -198,7 +205,7 @@ impl<S: FieldSource> FieldTable<S> {
     fn needed(&self, pass: Pass) -> Vec<Need> {
         let need = |role: &Role| match role {
             Role::Label => Need::Label,
-            Role::Words { .. } | Role::Blank => Need::Value,
+            Role::Words { .. } | Role::Date { .. } | Role::Blank => Need::Value,
             // Whether it is missing decides if there is a row.
             Role::Feature { .. } if pass == Pass::All || self.missing == Missing::DropRow => {
                 Need::Value
@@ -224,6 +231,11 @@ impl<S: FieldSource> FieldTable<S> {
                 Some(Role::Words { column, .. }) => {
                     if let Some(coded) = self.coded.get_mut(*column) {
                         features.extend(coded.place(next));
+                    }
+                }
+                Some(Role::Date { column, .. }) => {
+                    if let Some(dated) = self.dated.get_mut(*column) {
+                        features.extend(dated.place(next));
                     }
                 }
                 Some(Role::Feature { place, .. }) => {
@@ -303,6 +315,7 @@ impl<S: FieldSource> Table for FieldTable<S> {
                 return Err(place.refuse(Problem::NoWords));
             }
         }
+        self.dated.iter_mut().for_each(|dated| dated.set_found(words));
         self.place()
     }
 

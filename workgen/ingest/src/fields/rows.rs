@@ -7,14 +7,15 @@ use super::{
 };
 use crate::{
     bounds::RowCount,
+    dates::{Date, is_date},
     error::{IngestError, Place, Problem},
     notation::plain,
     number::{number_in, shown, truth},
     table::{LeftOut, Pass, Rows, label_number},
     words::Words,
 };
-use sojourn_protocol::spec::{Missing, Notation};
-use std::{collections::BTreeMap, mem};
+use sojourn_protocol::spec::{DateFeatures, Missing, Notation};
+use std::{collections::BTreeMap, mem, ops::Range};
 
 /// A pass over the rows.
 pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
@@ -32,6 +33,8 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
     is_label_plain: bool,
     /// For each column of words, those that were found in this pass.
     found: Vec<Words>,
+    /// For each column of dates, whether one with a time was found in this pass.
+    has_time: Vec<bool>,
     /// Features whose manner of writing the present row was the first to show.
     shown: Vec<usize>,
 }
@@ -50,6 +53,7 @@ impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
             label: Vec::new(),
             is_label_plain: true,
             found: vec![Words::default(); table.coded.len()],
+            has_time: vec![false; table.dated.len()],
             shown: Vec::new(),
         })
     }
@@ -95,6 +99,7 @@ struct Sink<'a, S> {
     is_label_plain: &'a mut bool,
     /// The words of columns whose words aren't known.
     found: &'a mut [Words],
+    has_time: &'a mut [bool],
     shown: &'a mut Vec<usize>,
     /// A value that is needed isn't there, and the job leaves such rows out.
     lacks_value: bool,
@@ -147,13 +152,20 @@ impl<S: FieldSource> Sink<'_, S> {
                 match coded.field(field)? {
                     Field::Word(place) => coded.write(place, self.numbers),
                     Field::Missing if drops => self.lacks_value = true,
-                    Field::Missing => {
-                        for place in coded.features() {
-                            if let Some(into) = self.numbers.get_mut(place) {
-                                *into = table.instead((index, place), field, Problem::Missing)?;
-                            }
-                        }
-                    }
+                    Field::Missing => self.write_missing(index, coded.features(), field)?,
+                }
+            }
+            Some(Role::Date { .. }) if drops && table.missing_values.contains(field) => {
+                self.lacks_value = true;
+            }
+            Some(Role::Date { column, .. }) => {
+                let Some(dated) = table.dated.get(*column) else { return Ok(()) };
+                if table.missing_values.contains(field) {
+                    return self.write_missing(index, dated.places(), field);
+                }
+                let has_time = dated.write(field, self.numbers)?;
+                if let Some(found) = self.has_time.get_mut(*column) {
+                    *found |= has_time;
                 }
             }
             Some(Role::Label) => self.read_label(field),
@@ -161,6 +173,21 @@ impl<S: FieldSource> Sink<'_, S> {
                 return Err(Problem::ValueWithoutName { number: index + 1 });
             }
             Some(Role::Blank | Role::Ignored) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Writes what is there instead of missing features of the column `index`.
+    fn write_missing(
+        &mut self,
+        index: usize,
+        places: Range<usize>,
+        field: &[u8],
+    ) -> Result<(), Problem> {
+        for place in places {
+            if let Some(into) = self.numbers.get_mut(place) {
+                *into = self.table.instead((index, place), field, Problem::Missing)?;
+            }
         }
         Ok(())
     }
@@ -191,7 +218,14 @@ impl<S: FieldSource> FieldTable<S> {
         if !self.missing_values.contains(field) {
             return Err(match (problem, self.schema.columns.get(index)) {
                 (Problem::NotANumber(word), Some(column)) if self.is_labelled => {
-                    Problem::WordFeature { word, column: shown(column.as_bytes()) }
+                    let column = shown(column.as_bytes());
+                    if Date::parse(&word).is_some() {
+                        Problem::DateFeature { date: word, column }
+                    } else if is_date(&word) {
+                        Problem::OtherDate { date: word, column }
+                    } else {
+                        Problem::WordFeature { word, column }
+                    }
                 }
                 // A model's rows are no job's, whose keys would read them.
                 (Problem::OtherNotation { text, .. }, _) if !self.is_labelled => {
@@ -224,6 +258,7 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
                 label: &mut self.label,
                 is_label_plain: &mut self.is_label_plain,
                 found: &mut self.found,
+                has_time: &mut self.has_time,
                 shown: &mut self.shown,
                 lacks_value: false,
                 lacks_label: false,
@@ -285,11 +320,19 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
     }
 
     fn words(&mut self) -> BTreeMap<String, Words> {
-        let columns = self.table.coded.iter().zip(mem::take(&mut self.found));
-        columns
+        let coded = self.table.coded.iter().zip(mem::take(&mut self.found));
+        let coded = coded
             .filter(|(coded, _)| !coded.is_known())
-            .map(|(coded, words)| (coded.column().to_owned(), words))
-            .collect()
+            .map(|(coded, words)| (coded.column().to_owned(), words));
+        let dated = self.table.dated.iter().zip(&self.has_time);
+        let dated = dated.filter(|(dated, _)| !dated.is_known()).map(|(dated, has_time)| {
+            let mut words = Words::default();
+            if *has_time {
+                words.add(DateFeatures::HOUR);
+            }
+            (dated.column().to_owned(), words)
+        });
+        coded.chain(dated).collect()
     }
 
     fn bytes_read(&self) -> u64 {

@@ -1,8 +1,9 @@
 //! The kinds of values that a column holds, and the values as text.
 
+use crate::dates::{write_day, write_moment};
 use half::f16;
 use parquet::{
-    basic::{ConvertedType, LogicalType, Type},
+    basic::{ConvertedType, LogicalType, TimeUnit, Type},
     schema::types::ColumnDescriptor,
 };
 use std::io::Write as _;
@@ -11,7 +12,8 @@ use std::io::Write as _;
 const MAX_SCALE: i32 = 38;
 
 const BYTES: &str = "bytes (of type string they are text)";
-const TIMES: &str = "dates or times (write them as numbers)";
+pub(super) const TIMES: &str = "dates or times (write them as numbers)";
+const YEARS: &str = "dates outside of the years 0 to 9999";
 const OTHER: &str = "values of a type that isn't read";
 
 /// How values are to be read.
@@ -27,7 +29,18 @@ pub(super) enum Kind {
     /// Whole numbers with the point so many digits from their end.
     Decimal(usize),
     Text,
+    /// Days since 1970-01-01.
+    Date,
+    /// Units since 1970-01-01.
+    Moment {
+        per_second: i64,
+        is_utc: bool,
+    },
 }
+
+const MILLIS: i64 = 1000;
+const MICROS: i64 = 1_000_000;
+const NANOS: i64 = 1_000_000_000;
 
 impl Kind {
     /// The kind of a column; or what it holds that is no number and no word.
@@ -43,9 +56,16 @@ impl Kind {
             Some(LogicalType::Integer(whole)) if whole.is_signed => Some(Kind::Signed),
             Some(LogicalType::Integer(_)) => Some(Kind::Unsigned),
             Some(LogicalType::Float16) => Some(Kind::Half),
-            Some(LogicalType::Date | LogicalType::Time(_) | LogicalType::Timestamp(_)) => {
-                return Err(TIMES);
+            Some(LogicalType::Date) => Some(Kind::Date),
+            Some(LogicalType::Timestamp(moment)) => {
+                let per_second = match moment.unit {
+                    TimeUnit::MILLIS => MILLIS,
+                    TimeUnit::MICROS => MICROS,
+                    TimeUnit::NANOS => NANOS,
+                };
+                Some(Kind::Moment { per_second, is_utc: moment.is_adjusted_to_u_t_c })
             }
+            Some(LogicalType::Time(_)) => return Err(TIMES),
             // Of a column that is null in every row.
             Some(LogicalType::Unknown) => None,
             Some(_) => return Err(OTHER),
@@ -63,6 +83,8 @@ impl Kind {
             Kind::Half => physical == Type::FIXED_LEN_BYTE_ARRAY && column.type_length() == 2,
             Kind::Decimal(_) => !matches!(physical, Type::BOOLEAN | Type::FLOAT | Type::DOUBLE),
             Kind::Text => physical == Type::BYTE_ARRAY,
+            Kind::Date => physical == Type::INT32,
+            Kind::Moment { .. } => physical == Type::INT64,
         };
         if agrees { Ok(kind) } else { Err(OTHER) }
     }
@@ -81,12 +103,13 @@ impl Kind {
             | ConvertedType::INT_16
             | ConvertedType::INT_32
             | ConvertedType::INT_64 => Kind::Signed,
-            ConvertedType::DATE
-            | ConvertedType::TIME_MILLIS
-            | ConvertedType::TIME_MICROS
-            | ConvertedType::TIMESTAMP_MILLIS
-            | ConvertedType::TIMESTAMP_MICROS
-            | ConvertedType::INTERVAL => return Err(TIMES),
+            ConvertedType::DATE => Kind::Date,
+            // Files of before have moments in UTC alone.
+            ConvertedType::TIMESTAMP_MILLIS => Kind::Moment { per_second: MILLIS, is_utc: true },
+            ConvertedType::TIMESTAMP_MICROS => Kind::Moment { per_second: MICROS, is_utc: true },
+            ConvertedType::TIME_MILLIS | ConvertedType::TIME_MICROS | ConvertedType::INTERVAL => {
+                return Err(TIMES);
+            }
             _ => return Err(OTHER),
         }))
     }
@@ -125,6 +148,7 @@ impl Value for i32 {
         match kind {
             Kind::Unsigned => text!(into, self.cast_unsigned()),
             Kind::Decimal(scale) => decimal(i128::from(*self), scale, into),
+            Kind::Date => write_day(i64::from(*self), into).ok_or(YEARS),
             _ => text!(into, self),
         }
     }
@@ -135,6 +159,9 @@ impl Value for i64 {
         match kind {
             Kind::Unsigned => text!(into, self.cast_unsigned()),
             Kind::Decimal(scale) => decimal(i128::from(*self), scale, into),
+            Kind::Moment { per_second, is_utc } => {
+                write_moment(*self, per_second, is_utc, into).ok_or(YEARS)
+            }
             _ => text!(into, self),
         }
     }
@@ -201,6 +228,9 @@ mod tests {
         assert_eq!(text(&true, Kind::Truth), "1");
         assert_eq!(text(&-1i32, Kind::Signed), "-1");
         assert_eq!(text(&-1i32, Kind::Unsigned), "4294967295");
+        assert_eq!(text(&19_813i32, Kind::Date), "2024-03-31");
+        let moment = Kind::Moment { per_second: MILLIS, is_utc: true };
+        assert_eq!(text(&1_711_890_300_000i64, moment), "2024-03-31T13:05:00Z");
         assert_eq!(text(&-1i64, Kind::Unsigned), "18446744073709551615");
         assert_eq!(text(&0.1f32, Kind::Real), "0.1");
         assert_eq!(text(&0.1f64, Kind::Real), "0.1");

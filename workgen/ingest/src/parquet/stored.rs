@@ -6,7 +6,7 @@
 //! optional group tokens (LIST) { repeated group list { optional int32 element; } }
 //! ```
 
-use super::kind::Kind;
+use super::kind::{Kind, TIMES};
 use parquet::{
     basic::{ConvertedType, LogicalType, Repetition, Type as Physical},
     schema::types::{ColumnDescriptor, Type},
@@ -111,6 +111,7 @@ impl Number {
             Kind::Real => Number::Double,
             Kind::Half => Number::Half,
             Kind::Decimal(_) => return Err(DECIMALS),
+            Kind::Date | Kind::Moment { .. } => return Err(TIMES),
             Kind::Text => Number::Bytes,
         })
     }

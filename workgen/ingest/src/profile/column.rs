@@ -1,7 +1,7 @@
 //! The fields of one column, counted by their kinds.
 
-use super::dates::is_date;
 use crate::{
+    dates::{Date, is_date},
     missing::MissingValues,
     notation::plain,
     number::{number, shown, truth},
@@ -53,6 +53,8 @@ pub struct ColumnProfile {
     pub truths: u64,
     /// Values that are dates.
     pub dates: u64,
+    /// Of these, those as ISO 8601 writes them.
+    pub iso_dates: u64,
     /// The least and the greatest number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
@@ -133,6 +135,7 @@ impl Tally {
             notations: notations().map(|notation| (notation, 0)).collect(),
             truths: 0,
             dates: 0,
+            iso_dates: 0,
             range: None,
             counts_rows: true,
             distinct: Some(BTreeMap::new()),
@@ -174,7 +177,9 @@ impl Tally {
             }
             None => {
                 found.truths += u64::from(truth(field).is_some());
-                found.dates += u64::from(is_date(&text));
+                let is_iso = Date::parse(&text).is_some();
+                found.iso_dates += u64::from(is_iso);
+                found.dates += u64::from(is_iso || is_date(&text));
                 if found.odd.len() < MAX_ODD {
                     found.odd.push(Odd { line, field: shown(field.trim_ascii()) });
                 }
@@ -233,6 +238,8 @@ mod tests {
         let found = column(&["1", "2.5", "", "NA", "x", "2024-03-31", "true"]);
         assert_eq!((found.values, found.missing), (5, 2));
         assert_eq!((found.numbers, found.whole, found.dates, found.truths), (2, 1, 1, 1));
+        let dates = column(&["31.3.2024", "2024-03-31", "2024-03-31 13:05"]);
+        assert_eq!((dates.dates, dates.iso_dates), (3, 2));
         assert_eq!(found.range, Some((1.0, 2.5)));
         assert_eq!(found.odd[0], Odd { line: 6, field: "x".to_owned() });
         assert_eq!(found.different(), Some(5));

@@ -10,7 +10,6 @@
 //! [`MAX_VALUES`] different values are kept, so that memory doesn't grow with the data.
 
 mod column;
-mod dates;
 mod records;
 mod table;
 

@@ -10,6 +10,7 @@
 mod bombs;
 mod bounds;
 mod contract;
+mod dates;
 mod dialects;
 mod faults;
 mod images;

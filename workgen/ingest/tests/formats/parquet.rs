@@ -240,8 +240,12 @@ fn columns_that_can_be_no_row_are_refused_by_name_unless_they_are_left_out() {
         |columns: &str| format!("train = \"t.parquet\"\nlabel = \"y\"\nshards = 1\n{columns}");
     let said = |columns: &str| refused(&with(columns), &[("t.parquet", bytes.clone())]);
     let what = "which can be no feature and no label; leave it out by `data.columns`";
+    assert_eq!(
+        said("columns = { drop = [\"id\", \"raw\", \"nested\"] }"),
+        "t.parquet: row 1: column `day`: `2024-10-04` is a date, no number; `data.dates` (`{ day = \"parts\" }`, or \
+         \"days\") makes features of it, and `data.columns` leaves it out"
+    );
     for (dropped, column, holds) in [
-        ("[\"a\"]", "day", "dates or times (write them as numbers)"),
         ("[\"day\"]", "id", "bytes (of type string they are text)"),
         ("[\"day\", \"id\"]", "raw", "bytes (of type string they are text)"),
         ("[\"day\", \"id\", \"raw\"]", "nested", "lists or records"),
@@ -258,6 +262,39 @@ fn columns_that_can_be_no_row_are_refused_by_name_unless_they_are_left_out() {
         said("columns = { drop = [\"b\"] }"),
         "t.parquet: no column `b` (`data.columns`); there are 6 columns: `a`, `day`, `id`, `raw`, `nested`, `y`"
     );
+}
+
+#[test]
+fn dates_and_moments_give_the_shards_of_the_same_text() {
+    let group: &[Values] = &[
+        Values::Int((0..10).map(|n| Some(20_000 + n)).collect()),
+        Values::Long((0..10).map(|n| Some(1_711_890_300_000_000 + 1_800_500_000 * n)).collect()),
+        Values::Int((0..10).map(|n| Some(n % 2)).collect()),
+    ];
+    let schema =
+        "optional int32 day (date); optional int64 at (timestamp(micros,true)); optional int32 y;";
+    let mut text = "day,at,y\n".to_owned();
+    for n in 0..10u32 {
+        let (half_hours, rest) = (26 + n, n / 2);
+        let millis = if n % 2 == 1 { ".5" } else { "" };
+        let (hours, minutes) = (half_hours / 2, 5 + 30 * (half_hours % 2));
+        text += &format!(
+            "2024-10-{:02},2024-03-31T{hours}:{minutes:02}:{rest:02}{millis}Z,{}\n",
+            4 + n,
+            n % 2
+        );
+    }
+    let dir = folder(&[
+        ("t.parquet", file(schema, &[group], properties())),
+        ("t.csv", text.into_bytes()),
+    ]);
+    for dates in ["{ day = \"parts\", at = \"parts\" }", "{ day = \"days\", at = \"days\" }"] {
+        let made = |file: &str| {
+            let data = format!("train = \"{file}\"\nlabel = \"y\"\nshards = 1\ndates = {dates}");
+            made(&data, dir.path()).unwrap().manifest
+        };
+        assert_eq!(made("t.parquet"), made("t.csv"), "{dates}");
+    }
 }
 
 #[test]
