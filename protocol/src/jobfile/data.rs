@@ -258,6 +258,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
     let missing = ("missing", "is for tables; arrays must hold finite numbers");
     let missing_values = ("missing_values", "is for tables; arrays must hold finite numbers");
     let header = ("header", "is for CSV files; arrays have no line of names");
+    let encoding = ("encoding", "is for CSV files; other formats say how they write words");
     let decimal = ("decimal", "is for CSV files; arrays hold numbers as they are");
     let thousands = ("thousands", "is for CSV files; arrays hold numbers as they are");
     let foreign: &[(&str, &str)] = match kind {
@@ -279,6 +280,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             ("labels", files),
             ("separator", "is for CSV files; a Parquet file has its columns apart"),
             ("header", "is for CSV files; a Parquet file has the names of its columns"),
+            encoding,
             ("decimal", "is for CSV files; a Parquet file holds numbers as they are"),
             ("thousands", "is for CSV files; a Parquet file holds numbers as they are"),
             ("channels", "is for arrays of images; of a Parquet file `shape` says what a row is"),
@@ -292,6 +294,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             missing,
             missing_values,
             header,
+            encoding,
             decimal,
             thousands,
         ],
@@ -306,6 +309,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             missing,
             missing_values,
             header,
+            encoding,
             decimal,
             thousands,
             ("shape", "is for rows of numbers; `window` says how long rows of text are"),
@@ -321,6 +325,7 @@ fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             missing,
             missing_values,
             header,
+            encoding,
             decimal,
             thousands,
         ],

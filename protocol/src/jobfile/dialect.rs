@@ -3,7 +3,9 @@
 use super::dates;
 use crate::{
     bounds::MAX_GIVEN_NAME_CHARS,
-    spec::{DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, ThousandsSign},
+    spec::{
+        DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, TextEncoding, ThousandsSign,
+    },
 };
 use sojourn_forms::{Node, Table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +23,9 @@ pub(super) fn read(section: &Table<'_>, label: Option<&str>) -> Option<Dialect> 
     let thousands = optional(section, "thousands", thousands);
     let dates =
         section.optional("dates").map_or(Some(BTreeMap::new()), |node| dates::read(&node, label));
+    let encoding = optional(section, "encoding", |node| {
+        node.word(&TextEncoding::ALL.map(|encoding| (encoding.text(), encoding)))
+    });
     let numbers = Notation { decimal: decimal?.unwrap_or_default(), thousands: thousands? };
     if !numbers.is_unambiguous() {
         let sign = numbers.decimal.text();
@@ -29,7 +34,13 @@ pub(super) fn read(section: &Table<'_>, label: Option<&str>) -> Option<Dialect> 
             format!("is `\"{sign}\"`, which is the decimal sign; `data.decimal` says another"),
         );
     }
-    Some(Dialect { header: header?, missing_values: missing_values?, numbers, dates: dates? })
+    Some(Dialect {
+        header: header?,
+        missing_values: missing_values?,
+        numbers,
+        dates: dates?,
+        encoding: encoding?.unwrap_or_default(),
+    })
 }
 
 fn optional<T>(

@@ -18,6 +18,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "missing",
             "missing_values",
             "header",
+            "encoding",
             "decimal",
             "thousands",
             "window",

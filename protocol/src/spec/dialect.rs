@@ -24,6 +24,50 @@ pub struct Dialect {
     /// Columns that hold dates, and the features that they become.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dates: BTreeMap<String, DateFeatures>,
+    /// The encoding of text files.
+    #[serde(default, skip_serializing_if = "TextEncoding::is_utf8")]
+    pub encoding: TextEncoding,
+}
+
+/// The encoding of a text file. A byte order mark wins over one that isn't UTF-8.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum TextEncoding {
+    /// UTF-8.
+    #[default]
+    #[serde(rename = "utf-8")]
+    Utf8,
+    /// ISO 8859-1: each byte is the character of its number.
+    #[serde(rename = "latin-1")]
+    Latin1,
+    /// The code page of Windows in western Europe and America.
+    #[serde(rename = "windows-1252")]
+    Windows1252,
+    /// UTF-16, the little end first unless a byte order mark says otherwise.
+    #[serde(rename = "utf-16")]
+    Utf16,
+}
+
+impl TextEncoding {
+    /// All of them.
+    pub const ALL: [TextEncoding; 4] =
+        [TextEncoding::Utf8, TextEncoding::Latin1, TextEncoding::Windows1252, TextEncoding::Utf16];
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    fn is_utf8(&self) -> bool {
+        *self == TextEncoding::Utf8
+    }
+
+    /// The word, as job files write it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            TextEncoding::Utf8 => "utf-8",
+            TextEncoding::Latin1 => "latin-1",
+            TextEncoding::Windows1252 => "windows-1252",
+            TextEncoding::Utf16 => "utf-16",
+        }
+    }
 }
 
 /// The features that a column of dates becomes.
@@ -213,6 +257,10 @@ mod tests {
         let dialect: Dialect = serde_json::from_str(stored).unwrap();
         assert_eq!(dialect.dates.get("at"), Some(&DateFeatures::Days));
         assert_eq!(serde_json::to_string(&dialect).unwrap(), stored);
+        for encoding in TextEncoding::ALL {
+            let stored = serde_json::to_string(&encoding).unwrap();
+            assert_eq!(stored, format!("\"{}\"", encoding.text()));
+        }
         let position = Dialect { header: Some(Header::Position), ..Dialect::default() };
         assert_eq!(serde_json::to_string(&position).unwrap(), r#"{"header":"position"}"#);
     }

@@ -47,7 +47,8 @@ pub use data::{
     SourceSpec, Split,
 };
 pub use dialect::{
-    DateFeatures, DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, ThousandsSign,
+    DateFeatures, DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, TextEncoding,
+    ThousandsSign,
 };
 pub use dimension::Dimension;
 pub use graph::{

@@ -9,7 +9,7 @@ use crate::{
     number::{counted, grouped, key, quoted},
 };
 use sojourn_ingest::{ColumnProfile, TableProfile};
-use sojourn_protocol::spec::{FileKind, Separator};
+use sojourn_protocol::spec::{FileKind, Separator, TextEncoding};
 
 /// The words that mean a missing value unless a job says others.
 const USUAL_MISSING: [&str; 6] = ["NA", "N/A", "NaN", "null", "?", "None"];
@@ -116,6 +116,16 @@ fn remarks(
                 .to_owned(),
         );
     }
+    match table.encoding {
+        TextEncoding::Utf8 => {}
+        TextEncoding::Utf16 => {
+            remarks.push("the text is UTF-16, by its byte order mark".to_owned())
+        }
+        TextEncoding::Windows1252 | TextEncoding::Latin1 => remarks.push(format!(
+            "the text isn't UTF-8 and was taken for {}: `encoding` says otherwise",
+            table.encoding.text()
+        )),
+    }
     if let Some(other) = reading.other {
         let sign = |notation: sojourn_protocol::spec::Notation| match notation.thousands {
             Some(_) => "`1,234` was taken for a thousand and more",
@@ -171,6 +181,9 @@ fn job(
     job.line(format_args!("label = {}", quoted(&label.name)));
     if let Some(separator) = table.separator.filter(|separator| *separator != Separator::Comma) {
         job.line(format_args!("separator = {}", quoted(separator.text())));
+    }
+    if table.encoding != TextEncoding::Utf8 {
+        job.line(format_args!("encoding = {}", quoted(table.encoding.text())));
     }
     if table.format == FileKind::Csv && !table.has_header {
         job.line(format_args!("header = false                 # columns are called 1, 2, ...; or their names: [\"a\", \"b\"]"));

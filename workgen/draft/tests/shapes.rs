@@ -272,6 +272,29 @@ fn dates_in_another_form_than_iso_8601_are_left_out() {
 }
 
 #[test]
+fn text_of_windows_and_of_spreadsheets_has_its_encoding_in_the_job() {
+    let text = table("größe,farbe,y", |chance, _| {
+        format!("{},{},{}", chance.decimal(9), chance.of(&["weiß", "grün"]), chance.below(2))
+    });
+    let windows: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    let units = format!("\u{feff}{text}");
+    let units: Vec<u8> = units.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (bytes, key) in [
+        (text.clone().into_bytes(), ""),
+        (windows, "encoding = \"windows-1252\"\n"),
+        (units, "encoding = \"utf-16\"\n"),
+    ] {
+        let (draft, _) = drafted("t.csv", &bytes, Some("y"));
+        assert_eq!(draft.job.contains("encoding"), !key.is_empty());
+        assert!(draft.job.contains(key), "{}", draft.job);
+        assert_eq!(taken(&draft, Taken::Number), ["größe"]);
+        assert_eq!(taken(&draft, Taken::OneHot), ["farbe"]);
+        let said = draft.remarks.iter().any(|remark| remark.starts_with("the text is"));
+        assert_eq!(said, !key.is_empty());
+    }
+}
+
+#[test]
 fn diamonds_whose_price_is_amid_the_columns() {
     let text = table("carat,cut,color,depth,price,x,y", |chance, _| {
         format!(

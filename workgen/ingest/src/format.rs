@@ -8,10 +8,10 @@ use crate::{
     images::{Images, is_image},
     parquet,
     progress::Progress,
-    source::{Finder, SourceFile},
+    source::{Finder, SourceFile, is_utf_16},
     table::{Reading, Table, Wanted},
 };
-use sojourn_protocol::spec::{FileKind, SourceSpec};
+use sojourn_protocol::spec::{FileKind, SourceSpec, TextEncoding};
 
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// The first bytes of formats that are mistaken for CSV.
@@ -20,8 +20,6 @@ const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"\x28\xb5\x2f\xfd", "compressed by zstd twice"),
     (b"PK\x03\x04", "a ZIP archive or a spreadsheet"),
     (b"PAR1", "a Parquet file"),
-    (b"\xff\xfe", "UTF-16 text (save it as UTF-8)"),
-    (b"\xfe\xff", "UTF-16 text (save it as UTF-8)"),
     (b"<!doctype html", "an HTML page"),
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
@@ -41,7 +39,9 @@ pub(crate) fn open(
     if let Some(images) = Images::in_folder(finder, key, source, reading)? {
         return Ok(Box::new(images));
     }
-    let parts = finder.find(key, &source.data)?;
+    let encoding = reading.text.dialect.encoding;
+    let parts = finder.find(key, &source.data)?.into_iter();
+    let parts: Vec<SourceFile> = parts.map(|part| part.in_encoding(encoding)).collect();
     let kind = kind_of_all(&parts)?;
     if let (Some(Kind::Image), [file]) = (kind, parts.as_slice()) {
         return Ok(Box::new(Images::one(file.clone(), source, reading)?));
@@ -112,7 +112,7 @@ impl Kind {
 }
 
 /// The kind of a file by its first bytes. Its name must not contradict it.
-fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
+pub(crate) fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     let start = file.start()?;
     if start.is_empty() {
         return Err(file.refuse(Problem::Empty));
@@ -127,6 +127,12 @@ fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
         None => Kind::Csv,
     };
     let named = FileKind::named(file.shown()).unwrap_or(found.file_kind());
+    if named == FileKind::Csv && found == Kind::Csv && is_utf_16(&start) {
+        return match file.encoding() {
+            TextEncoding::Utf8 => Err(file.refuse(Problem::Utf16)),
+            _ => Ok(Kind::Csv),
+        };
+    }
     if named == FileKind::Csv
         && let Some(what) = other(&start)
     {

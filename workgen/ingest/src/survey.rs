@@ -93,7 +93,7 @@ fn class(label: &[u8]) -> Result<&str, Problem> {
     if label.len() > MAX_LABEL {
         return Err(Problem::LongLabel { limit: MAX_LABEL });
     }
-    let name = std::str::from_utf8(label).map_err(|_| Problem::NotUtf8)?;
+    let name = std::str::from_utf8(label).map_err(|_| Problem::UnknownEncoding)?;
     // Many programs write `nan` for a missing value.
     if name.eq_ignore_ascii_case("nan") {
         return Err(Problem::NotFinite(name.to_owned()));

@@ -9,7 +9,7 @@ use crate::{
 };
 use sojourn_protocol::spec::{
     Categories, CategoriesSpec, Channels, Columns, DecimalSign, Dialect, Missing, Notation,
-    Separator,
+    Separator, TextEncoding,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -247,6 +247,7 @@ impl TextReading<'_> {
         let said = [
             (self.separator.is_some(), "separator"),
             (self.dialect.header.is_some(), "header"),
+            (self.dialect.encoding != TextEncoding::Utf8, "encoding"),
             (numbers.decimal != DecimalSign::Point, "decimal"),
             (numbers.thousands.is_some(), "thousands"),
         ];

@@ -379,12 +379,15 @@ fn binary_and_endless_lines_are_refused() {
     );
     assert_eq!(
         said(b"\xff\xfex\x00"),
-        "t.csv: the file is UTF-16 text (save it as UTF-8), no CSV text"
+        "t.csv: the text is UTF-16, which `data.encoding = \"utf-16\"` reads"
     );
-    assert_eq!(said(b"x\xff,y\n1,2\n"), "t.csv:1: the text isn't UTF-8; save the file as UTF-8");
+    assert_eq!(
+        said(b"x\xff,y\n1,2\n"),
+        "t.csv:1: the text isn't UTF-8; `data.encoding` says another encoding, such as \"windows-1252\", the usual one of Windows"
+    );
     assert_eq!(
         said(b"x,y\n1,\xff\n"),
-        "t.csv:2: column `y`: the text isn't UTF-8; save the file as UTF-8"
+        "t.csv:2: column `y`: the text isn't UTF-8; `data.encoding` says another encoding, such as \"windows-1252\", the usual one of Windows"
     );
     assert_eq!(
         said(&vec![b'1'; 65 << 20]),

@@ -1,7 +1,9 @@
 //! The keys of `[data]` by kind of file.
 
 use super::*;
-use crate::spec::{DateFeatures, DecimalSign, Dialect, Header, Notation, ThousandsSign};
+use crate::spec::{
+    DateFeatures, DecimalSign, Dialect, Header, Notation, TextEncoding, ThousandsSign,
+};
 
 #[test]
 fn arrays_need_fewer_words_and_may_need_others() {
@@ -317,6 +319,11 @@ fn the_manner_of_writing_a_table_is_read_and_checked() {
     let header = |more: &str| parse(&with(more)).unwrap().data.dialect.header;
     assert_eq!(header("header = false"), Some(Header::Position));
     assert_eq!(header("header = true"), Some(Header::First));
+    let encoding =
+        |word: &str| parse(&with(&format!("encoding = \"{word}\""))).unwrap().data.dialect.encoding;
+    for known in TextEncoding::ALL {
+        assert_eq!(encoding(known.text()), known);
+    }
     assert!(parse(SMALL).unwrap().data.dialect.is_default());
     let by_position = SMALL.replace("label = \"y\"", "label = 3\nheader = false");
     assert_eq!(parse(&by_position).unwrap().data.label.as_deref(), Some("3"));
@@ -338,6 +345,10 @@ fn the_manner_of_writing_a_table_is_read_and_checked() {
         (
             "missing_values = [true]",
             "`data.missing_values[0]` is a boolean (`true`); a word, in quotes, or a number is wanted",
+        ),
+        (
+            "encoding = \"cp1252\"",
+            "`data.encoding` is `\"cp1252\"`; one of `utf-8`, `latin-1`, `windows-1252`, `utf-16` is wanted",
         ),
         ("decimal = \";\"", "`data.decimal` is `\";\"`; one of `.`, `,` is wanted"),
         (
@@ -363,6 +374,7 @@ fn the_manner_of_writing_a_table_is_read_and_checked() {
         "dates = { a = \"days\" }",
         "missing_values = []",
         "header = false",
+        "encoding = \"utf-16\"",
         "decimal = \",\"",
         "thousands = \",\"",
     ] {

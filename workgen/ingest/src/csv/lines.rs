@@ -43,7 +43,7 @@ pub(crate) struct Record<'a> {
 impl<'a> Lines<'a> {
     /// Begins to read a file, behind its byte order mark and the line `sep=;`.
     pub(crate) fn open(part: &'a SourceFile) -> Result<Self, IngestError> {
-        let mut rest = part.read()?;
+        let mut rest = part.text()?;
         let mut start = Vec::new();
         (&mut rest).take(START).read_to_end(&mut start).map_err(|error| part.failed(error))?;
         // The first half of a line's end may be the last byte that was read.

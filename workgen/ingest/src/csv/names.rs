@@ -24,7 +24,7 @@ pub(super) fn are_numbers(fields: &[Vec<u8>]) -> bool {
 pub(crate) fn of_header(fields: Vec<Vec<u8>>) -> Result<Vec<String>, Problem> {
     let mut names = Names::default();
     for field in fields {
-        let name = String::from_utf8(field).map_err(|_| Problem::NotUtf8)?;
+        let name = String::from_utf8(field).map_err(|_| Problem::UnknownEncoding)?;
         let name = if name.contains(['\n', '\r']) {
             name.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
         } else {

@@ -137,6 +137,14 @@ pub enum Problem {
     #[error("the text isn't UTF-8; save the file as UTF-8")]
     NotUtf8,
     #[error(
+        "the text isn't UTF-8; `data.encoding` says another encoding, such as \"windows-1252\", the usual one of Windows"
+    )]
+    UnknownEncoding,
+    #[error("the text is UTF-16, which `data.encoding = \"utf-16\"` reads")]
+    Utf16,
+    #[error("the text isn't `{0}`, which `data.encoding` says")]
+    NotInEncoding(&'static str),
+    #[error(
         "column {number} has no name; name it, or leave it out: `data.columns = {{ drop = [{number}] }}`"
     )]
     UnnamedColumn { number: usize },
@@ -529,7 +537,7 @@ fn key(column: &str) -> String {
 /// The files that a key is for.
 fn tables(key: &str) -> &'static str {
     match key {
-        "separator" | "header" | "decimal" | "thousands" => "CSV files",
+        "separator" | "header" | "encoding" | "decimal" | "thousands" => "CSV files",
         _ => "tables (CSV and Parquet)",
     }
 }

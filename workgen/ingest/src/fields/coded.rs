@@ -81,7 +81,7 @@ impl WordColumn {
     /// The meaning of a field, once the words are known.
     pub(super) fn field(&self, field: &[u8]) -> Result<Field, Problem> {
         let field = field.trim_ascii();
-        let word = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?;
+        let word = std::str::from_utf8(field).map_err(|_| Problem::UnknownEncoding)?;
         match self.places.get(word) {
             Some(place) => Ok(Field::Word(*place)),
             None if self.missing.contains(field) => Ok(Field::Missing),
@@ -115,7 +115,7 @@ pub(super) fn collect(
     if missing.contains(field) {
         return Ok(true);
     }
-    let word = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?;
+    let word = std::str::from_utf8(field).map_err(|_| Problem::UnknownEncoding)?;
     if words.contains(word) {
         return Ok(false);
     }

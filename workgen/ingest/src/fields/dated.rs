@@ -54,7 +54,7 @@ impl DateColumn {
 
     /// Writes the numbers of a field into a row, if there is one. Returns whether the date has a time.
     pub(super) fn write(&self, field: &[u8], row: &mut [f32]) -> Result<bool, Problem> {
-        let text = std::str::from_utf8(field).map_err(|_| Problem::NotUtf8)?;
+        let text = std::str::from_utf8(field).map_err(|_| Problem::UnknownEncoding)?;
         let no_date = || Problem::NoDate(shown(field.trim_ascii()));
         let date = Date::parse(text).ok_or_else(no_date)?;
         let Some(features) = row.get_mut(self.places()) else { return Ok(date.has_time()) };

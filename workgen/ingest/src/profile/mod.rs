@@ -10,6 +10,7 @@
 //! [`MAX_VALUES`] different values are kept, so that memory doesn't grow with the data.
 
 mod column;
+mod encoding;
 mod records;
 mod table;
 
@@ -87,7 +88,7 @@ pub fn profile(
     if !texts.is_empty() {
         return Ok(Profile::Text { bytes: texts.iter().map(|text| text.bytes()).sum() });
     }
-    let parts = finder.find(KEY, wanted.data)?;
+    let parts = encoding::found(finder.find(KEY, wanted.data)?)?;
     Ok(match kind_of_all(&parts)? {
         Some(Kind::Parquet) => Profile::Table(table::of_parquet(wanted.data, parts, &mut finder)?),
         Some(Kind::Arrays(kind)) => {

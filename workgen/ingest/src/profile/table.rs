@@ -14,7 +14,7 @@ use crate::{
     source::{Finder, SourceFile},
 };
 use serde::Serialize;
-use sojourn_protocol::spec::{FileKind, Separator};
+use sojourn_protocol::spec::{FileKind, Separator, TextEncoding};
 
 /// Different values that are kept of each column of a Parquet file, whose columns aren't counted beforehand.
 const MAX_PARQUET_VALUES: usize = 1 << 10;
@@ -29,6 +29,9 @@ pub struct TableProfile {
     /// The sign between the columns of a text file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub separator: Option<Separator>,
+    /// The encoding of text files.
+    #[serde(skip_serializing_if = "is_utf8")]
+    pub encoding: TextEncoding,
     /// Does the first line of a text file name the columns?
     pub has_header: bool,
     /// Rows, without those of another number of fields.
@@ -40,6 +43,11 @@ pub struct TableProfile {
     pub ragged_lines: Vec<Odd>,
     /// Each column.
     pub columns: Vec<ColumnProfile>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_utf8(encoding: &TextEncoding) -> bool {
+    *encoding == TextEncoding::Utf8
 }
 
 /// Looks at text files with the same columns.
@@ -98,6 +106,7 @@ pub(super) fn of_csv(
     Ok(TableProfile {
         format,
         separator: Some(separator),
+        encoding: parts.first().map(SourceFile::encoding).unwrap_or_default(),
         has_header,
         rows,
         ragged,
@@ -139,6 +148,7 @@ pub(super) fn of_parquet(
     Ok(TableProfile {
         format: FileKind::Parquet,
         separator: None,
+        encoding: TextEncoding::Utf8,
         has_header: true,
         rows,
         ragged: 0,

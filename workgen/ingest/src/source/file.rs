@@ -1,10 +1,14 @@
 //! One file of bytes, read in streams, as often as asked, and unpacked on the way.
 
+use super::decoded::{NotInEncoding, decoded};
 use crate::{
     bounds::{self, SharedBounds, Step},
     error::{IngestError, Place, Problem},
 };
-use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64};
+use sojourn_protocol::{
+    quantity::{SaturatingFrom as _, to_u64},
+    spec::TextEncoding,
+};
 use std::{
     fs::{self, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
@@ -27,6 +31,8 @@ pub(crate) struct SourceFile {
     location: Location,
     bytes: u64,
     packing: Packing,
+    /// The encoding of its text, where it is text.
+    encoding: TextEncoding,
     bounds: SharedBounds,
 }
 
@@ -90,7 +96,8 @@ impl SourceFile {
 
     fn new(location: Location, shown: &str, bounds: &SharedBounds) -> Result<Self, IngestError> {
         let (shown, bounds) = (shown.to_owned(), SharedBounds::clone(bounds));
-        let mut file = Self { shown, location, bytes: 0, packing: Packing::None, bounds };
+        let (packing, encoding) = (Packing::None, TextEncoding::default());
+        let mut file = Self { shown, location, bytes: 0, packing, encoding, bounds };
         let mut raw = file.raw()?;
         file.bytes = raw.file.metadata().map_err(|error| file.failed(error))?.len();
         let mut start = Vec::new();
@@ -128,6 +135,23 @@ impl SourceFile {
         };
         let bounds = SharedBounds::clone(&self.bounds);
         Ok(Raw { file, at: 0, read: Arc::default(), bounds })
+    }
+
+    /// The same file, whose text is in this encoding.
+    pub(crate) fn in_encoding(self, encoding: TextEncoding) -> Self {
+        Self { encoding, ..self }
+    }
+
+    /// The encoding of its text, as it was said.
+    pub(crate) const fn encoding(&self) -> TextEncoding {
+        self.encoding
+    }
+
+    /// The file's text in UTF-8, unpacked.
+    pub(crate) fn text(&self) -> Result<Unpacked, IngestError> {
+        let Unpacked { stream, read } = self.read()?;
+        let stream = decoded(stream, self.encoding).map_err(|error| self.failed(error))?;
+        Ok(Unpacked { stream, read })
     }
 
     /// The file's bytes, unpacked.
@@ -176,6 +200,11 @@ impl SourceFile {
         };
         if let (Some(_), Location::Path(path)) = (error.raw_os_error(), &self.location) {
             return IngestError::io("read", path)(error);
+        }
+        if let Some(NotInEncoding(encoding)) =
+            error.get_ref().and_then(|error| error.downcast_ref())
+        {
+            return self.refuse(Problem::NotInEncoding(encoding.text()));
         }
         let how = self.packing.name();
         self.refuse(Problem::Damaged { how, reason: error.to_string() })

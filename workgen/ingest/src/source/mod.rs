@@ -8,6 +8,7 @@
 //! Files are read in streams, as often as needed. Copied to an unnamed temporary file are remote files, compressed NPZ files,
 //! whose central directory is at the end, and compressed arrays in Fortran's order, whose rows are all over them. It knows no formats.
 
+mod decoded;
 mod file;
 mod http;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod remote_tests;
 mod s3;
 mod spool;
 
+pub(crate) use decoded::is_utf_16;
 pub(crate) use file::{Counted, Raw, SourceFile, Unpacked};
 
 use crate::{bounds::SharedBounds, error::IngestError, progress::Progress};

@@ -1,6 +1,6 @@
 //! Tables as people have them: labels and values that are missing, no header, other notations of numbers, columns without names.
 
-use super::{folder, job, made, numbers, refused, told};
+use super::{folder, job, made, numbers, refused, told, write::gzip};
 use sojourn_ingest::{Progress, ReadOptions, Reader, check, ingest};
 use sojourn_protocol::{
     jobfile,
@@ -433,5 +433,64 @@ fn rows_to_predict_are_read_as_those_were_that_the_model_was_trained_on() {
     assert_eq!(
         read("", &["a"], "y", "a;y\n1,5;u\n"),
         Err("t.csv:2: column `a`: `1,5` is no number with a decimal point".to_owned())
+    );
+}
+
+#[test]
+fn text_in_other_encodings_gives_the_same_shards() {
+    let text = "größe,color,y\n1,weiß,gut\n2,grün,übel\n3,weiß,gut\n4,grün,übel\n";
+    let latin: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    let units = |text: &str, big: bool| -> Vec<u8> {
+        let bytes = |unit: u16| if big { unit.to_be_bytes() } else { unit.to_le_bytes() };
+        text.encode_utf16().flat_map(bytes).collect()
+    };
+    let marked = format!("\u{feff}{text}");
+    let with = |file: &str, encoding: &str| {
+        let key = if encoding.is_empty() {
+            String::new()
+        } else {
+            format!("encoding = \"{encoding}\"\n")
+        };
+        format!(
+            "train = \"{file}\"\nlabel = \"y\"\nshards = 1\n{key}categories = {{ color = \"one-hot\" }}"
+        )
+    };
+    let files = [
+        ("t.csv", text.as_bytes().to_vec()),
+        ("marked.csv", marked.as_bytes().to_vec()),
+        ("latin.csv", latin.clone()),
+        ("latin.csv.gz", gzip(&latin)),
+        ("utf16.csv", units(&marked, false)),
+        ("big.csv", units(&marked, true)),
+        ("bare.csv", units(text, false)),
+        ("odd.csv", [units(&marked, false), vec![0]].concat()),
+    ];
+    let dir = folder(&files);
+    let read = |file: &str, encoding: &str| {
+        made(&with(file, encoding), dir.path()).map(|made| made.manifest).map_err(|e| told(&e))
+    };
+    let expected = read("t.csv", "").unwrap();
+    assert_eq!(expected.features, ["größe", "color=grün", "color=weiß"]);
+    for (file, encoding) in [
+        ("marked.csv", "windows-1252"),
+        ("latin.csv", "latin-1"),
+        ("latin.csv", "windows-1252"),
+        ("latin.csv.gz", "windows-1252"),
+        ("utf16.csv", "utf-16"),
+        ("big.csv", "utf-16"),
+        ("bare.csv", "utf-16"),
+    ] {
+        assert_eq!(read(file, encoding).unwrap(), expected, "{file}");
+    }
+    let no_text = "the text isn't `utf-16`, which `data.encoding` says";
+    assert_eq!(read("odd.csv", "utf-16").unwrap_err(), format!("odd.csv: {no_text}"));
+    assert_eq!(
+        read("utf16.csv", "").unwrap_err(),
+        "utf16.csv: the text is UTF-16, which `data.encoding = \"utf-16\"` reads"
+    );
+    assert_eq!(
+        read("latin.csv", "").unwrap_err(),
+        "latin.csv:1: the text isn't UTF-8; `data.encoding` says another encoding, such as \"windows-1252\", the usual one \
+         of Windows"
     );
 }
