@@ -111,7 +111,10 @@ pub(crate) fn take(
                 return named(Taken::Number, String::new());
             }
             if let Some(odd_words) = odd_words(column, reading) {
-                let is_label = |word: &&String| labels.is_some_and(|labels| has_word(labels, word));
+                let is_label = |word: &&String| {
+                    label.1 == LabelKind::Classes
+                        && labels.is_some_and(|labels| has_word(labels, word))
+                };
                 if let Some(word) = odd_words.iter().find(is_label) {
                     let because =
                         format!("{} is a word among its numbers, and a label", clipped(word));
