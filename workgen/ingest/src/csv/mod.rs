@@ -66,7 +66,7 @@ impl Csv {
                 let is_row = matches!(dialect.header, Some(Header::Position | Header::Names(_)));
                 let by_width = match reading.wanted {
                     Wanted::Features(names) if is_row => {
-                        separator::find_by_width(&record, |width| {
+                        separator::find_by_width(record, |width| {
                             is_width(dialect.header.as_ref(), names, label, width)
                         })
                     }
