@@ -142,6 +142,23 @@ fn constraints_on_settings_without_effect_leave_nothing_out() {
     }
 }
 
+/// Whether a setting that is fixed counts doesn't hang on the dimensions beside it.
+#[test]
+fn constraints_on_a_fixed_setting_without_effect_leave_nothing_out() {
+    let names = "name = { choice = [\"sgd\", \"adam\"] }, momentum = 0.9";
+    let constraints = "constraints = [\"momentum < 0.5\"]";
+    for others in ["", ", beta1 = { choice = [0.8, 0.9] }", ", lr = { choice = [0.1, 0.2] }"] {
+        let spec = job(MLP, &format!("optimizer = {{ {names}{others} }}"), constraints);
+        assert_eq!(spec.search.combinations, CombinationRule::Distinct, "{others}");
+        let all = momenta(&trials(&spec).unwrap());
+        assert!(all.iter().all(|of| *of == (OptimizerName::Adam, 0.9)), "{others}: {all:?}");
+    }
+    // No constraint names it.
+    let other = "constraints = [\"batch_size < 64\"]";
+    let spec = job(MLP, &format!("optimizer = {{ {names} }}"), other);
+    assert_eq!(spec.search.combinations, CombinationRule::All);
+}
+
 #[test]
 fn points_of_a_grid_compare_as_they_are_written() {
     let lr = "optimizer = { name = \"adam\", lr = { log_uniform = [1e-4, 1e-1], points = 4 } }";
@@ -175,8 +192,15 @@ fn drawn_combinations_come_once_until_the_space_is_used_up() {
 fn suggested_combinations_come_once_until_the_space_is_used_up() {
     let spec = job(MLP, INACTIVE, "method = { name = \"tpe\", startup = 2 }\ntrials = 30");
     assert_eq!(falls_short(&spec), Ok(Some(4)));
-    let mut all = trials(&spec).unwrap();
-    assert_eq!(all.len(), 2);
+    assert_eq!(trials(&spec).unwrap().len(), 2);
+    let (all, none) = suggested(&spec);
+    assert_eq!((all.len(), configs(&all).len()), (4, 4));
+    assert_eq!(none, SearchError::UsedUp { differ: 4, asked: 30 });
+}
+
+/// All trials of a search whose combinations are suggested, and why there are no more.
+fn suggested(spec: &JobSpec) -> (Vec<Trial>, SearchError) {
+    let mut all = trials(spec).unwrap();
     let none = loop {
         let observed = all.iter().map(|trial| Observation {
             model: trial.model,
@@ -186,12 +210,24 @@ fn suggested_combinations_come_once_until_the_space_is_used_up() {
         let observed: Vec<_> = observed.collect();
         let tried = Tried::of(all.iter().map(|trial| (trial.model, &trial.config)));
         let index = u32::try_from(all.len()).unwrap();
-        match suggest(&spec, &observed, index, &tried, &mut |_| true) {
+        match suggest(spec, &observed, index, &tried, &mut |_| true) {
             Ok(trial) => all.push(trial),
             Err(error) => break error,
         }
     };
-    assert_eq!((all.len(), configs(&all).len()), (4, 4));
+    (all, none)
+}
+
+#[test]
+fn a_configuration_that_is_repeated_is_one_combination() {
+    let spec = job(MLP, INACTIVE, "method = \"random\"\ntrials = 30\nrepeat = 2");
+    assert_eq!(preview(&spec).unwrap().differ, Some(4));
+    let all = trials(&spec).unwrap();
+    let seeds: Vec<Option<u64>> = all.iter().map(|trial| trial.seed).collect();
+    assert_eq!(seeds, [Some(7), Some(8)].repeat(4));
+    assert_eq!(configs(&all).len(), 4);
+    let known = Tried::of(all.iter().map(|trial| (trial.model, &trial.config)));
+    let none = further(&spec, 4..30, &known).unwrap_err();
     assert_eq!(none, SearchError::UsedUp { differ: 4, asked: 30 });
 }
 
@@ -200,6 +236,8 @@ fn a_population_has_each_combination_as_often_where_they_are_few() {
     let all = trials(&job(MLP, INACTIVE, "method = \"pbt\"\ntrials = 8")).unwrap();
     let half = |part: &[Trial]| configs(part).len();
     assert_eq!((half(&all[..4]), half(&all[4..]), all.len()), (4, 4, 8));
+    let one = "optimizer = { name = \"sgd\", lr = { choice = [0.1] } }";
+    assert_eq!(count(MLP, one, "method = \"pbt\"\ntrials = 4096"), 4096);
 }
 
 #[test]
@@ -222,6 +260,9 @@ fn a_program_may_leave_out_values_without_effect() {
     assert_eq!(adam.choices.len(), 1);
     let lacks = given(&spec, &values(json!({ "name": "sgd" }))).unwrap_err();
     assert_eq!(lacks, SearchError::NotGiven { dimension: "training.optimizer.momentum".into() });
+    let twice = json!({ "name": "sgd", "momentum": 0.5, "optimizer.momentum": 0.9 });
+    let twice = given(&spec, &values(twice)).unwrap_err();
+    assert!(matches!(twice, SearchError::NoDimension { .. }), "{twice}");
     let other = given(&spec, &values(json!({ "name": "adam", "momentun": 0.9 }))).unwrap_err();
     assert_eq!(other, SearchError::NoDimension { name: "momentun".into() });
 }

@@ -37,7 +37,10 @@ pub use init::{InitModel, OpenModel};
 pub use sojourn_forms::{Problem, nearest};
 pub use vocabulary::TABLES;
 
-use crate::spec::{DataSpec, JobSpec, Loss, Scale, ScaleLabel};
+use crate::{
+    quantity::to_usize,
+    spec::{DataSpec, JobSpec, Loss, Scale, ScaleLabel},
+};
 use reader::JobFileNode;
 use sojourn_forms::{Node, Table};
 use std::collections::BTreeSet;
@@ -196,7 +199,8 @@ impl Seeds {
     fn repeated(self, times: u32) -> Vec<u64> {
         match self {
             Self::One(_) if times == 1 => Vec::new(),
-            Self::One(seed) => (0..u64::from(times)).map(|n| seed.wrapping_add(n)).collect(),
+            // Seeds beyond the last number were refused.
+            Self::One(seed) => (seed..=u64::MAX).take(to_usize(times)).collect(),
             Self::Several(_, seeds) => seeds,
         }
     }

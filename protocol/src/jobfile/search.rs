@@ -106,7 +106,17 @@ pub(super) fn repeat(search: Option<&Node<'_>>, seeds: Option<&Seeds>) -> Option
         Some(Seeds::Several(..)) => {
             node.refuse("can't go with `seed = { choice = [...] }`, which says the seeds itself")
         }
-        Some(Seeds::One(_)) | None => node.integer(1, MAX_REPEAT),
+        Some(Seeds::One(_)) | None => {
+            let times = node.integer(1, MAX_REPEAT)?;
+            let seed = seeds.map_or(0, Seeds::first);
+            match seed.checked_add(u64::from(times) - 1) {
+                Some(_) => Some(times),
+                None => node.refuse(format!(
+                    "is {times}, and counts up from `seed`, which is {seed}: {} is the last seed there is",
+                    u64::MAX
+                )),
+            }
+        }
     }
 }
 

@@ -64,6 +64,19 @@ impl ScheduleName {
     }
 }
 
+/// The settings of which some trials make no use.
+const MAY_GO_UNUSED: [&str; 9] = [
+    "training.optimizer.momentum",
+    "training.optimizer.beta1",
+    "training.optimizer.beta2",
+    "training.optimizer.eps",
+    "training.schedule.every",
+    "training.schedule.gamma",
+    "training.schedule.floor",
+    "model.batch_norm",
+    "model.dropout",
+];
+
 impl TrialConfig {
     /// Does the trial make use of the setting at this path?
     pub(super) fn uses(&self, path: &str) -> bool {
@@ -85,9 +98,18 @@ impl JobSpec {
     /// Writes down that its combinations are to differ, where that makes a difference: a job for which it makes none is the same, byte
     /// for byte, as in versions that didn't know the rule.
     pub(crate) fn name_distinct_combinations(&mut self) {
-        if !(0..self.models.len()).any(|table| self.may_repeat(table)) {
+        let makes_a_difference =
+            |table| self.may_repeat(table) || self.is_constrained_where_unused(table);
+        if !(0..self.models.len()).any(makes_a_difference) {
             self.search.combinations = CombinationRule::All;
         }
+    }
+
+    /// Does a constraint name a setting, be it fixed, of which trials of a model table may make no use? Where combinations are to differ,
+    /// these trials keep the constraint.
+    fn is_constrained_where_unused(&self, table: usize) -> bool {
+        let is_named = |path: &str| self.search.constraints.iter().any(|of| of.names(path));
+        MAY_GO_UNUSED.iter().any(|path| is_named(path) && self.may_go_unused(table, path))
     }
 
     /// Could two combinations of a model table be one trial, or could a grid's points be other decimals?

@@ -2,11 +2,16 @@
 
 use super::{MAX_COMBINATIONS, MAX_DRAWS, SearchError, Trial, Tried, every};
 use sojourn_protocol::{
+    digest::Digest,
     quantity::{SaturatingFrom as _, to_usize},
     seeds,
     spec::{Constraint, ConstraintFault, Constraints, JobSpec},
 };
 use std::{iter, ops::Range};
+
+/// Draws for one trial that were all there before, after which the space is counted: in one that is all but used up, others would be
+/// found by luck alone.
+const MAX_KNOWN_DRAWS: u32 = 32;
 
 pub(super) struct Combinations<'a> {
     spec: &'a JobSpec,
@@ -14,11 +19,25 @@ pub(super) struct Combinations<'a> {
     constraints: Constraints,
     /// Combinations that are trials. Where they are to differ, none comes again.
     tried: Tried,
-    /// Combinations of the space that are left, where they were counted.
-    rest: Option<Vec<Trial>>,
+    rest: Rest,
     looked_at: usize,
     /// By constraint, what it was the first to leave out.
     left_out: Vec<usize>,
+}
+
+/// The combinations of the space that were not tried.
+enum Rest {
+    Uncounted,
+    /// There are too many of them, or numbers that can't be counted.
+    Uncountable,
+    /// All of them, in the order of the space.
+    Counted(Vec<Untried>),
+}
+
+struct Untried {
+    /// As of [`Tried::key_of`].
+    key: Digest,
+    trial: Box<Trial>,
 }
 
 /// Whether a combination may be a trial.
@@ -41,7 +60,7 @@ impl<'a> Combinations<'a> {
         let texts = spec.search.constraints.as_slice();
         let constraints = Constraints::new(spec).map_err(|fault| failure(texts, fault))?;
         let left_out = vec![0; texts.len()];
-        Ok(Self { spec, texts, constraints, tried, rest: None, looked_at: 0, left_out })
+        Ok(Self { spec, texts, constraints, tried, rest: Rest::Uncounted, looked_at: 0, left_out })
     }
 
     /// Is a combination a trial: does it satisfy all constraints, and wasn't it there before where combinations are to differ?
@@ -62,7 +81,7 @@ impl<'a> Combinations<'a> {
             if let Some(count) = self.left_out.get_mut(broken) {
                 *count += 1;
             }
-            if self.looked_at >= MAX_COMBINATIONS {
+            if self.left_out() >= MAX_COMBINATIONS {
                 let constraint = self.strictest(&[]);
                 return Err(SearchError::TooManyCombinations { constraint });
             }
@@ -77,19 +96,24 @@ impl<'a> Combinations<'a> {
     }
 
     fn keep(&mut self, trial: &Trial) {
-        if self.must_differ() {
-            self.tried.add(trial);
+        if !self.must_differ() {
+            return;
         }
+        let key = Tried::key_of(trial);
+        if let Rest::Counted(rest) = &mut self.rest
+            && let Some(at) = rest.iter().position(|one| one.key == key)
+        {
+            rest.remove(at);
+        }
+        self.tried.insert(key);
     }
 
     /// Others were tried besides.
     pub(super) fn also_tried(&mut self, others: &Tried) {
         self.tried.join(others);
-    }
-
-    /// Lets all combinations come once more.
-    pub(super) fn begin_anew(&mut self) {
-        (self.tried, self.rest) = (Tried::default(), None);
+        if let Rest::Counted(rest) = &mut self.rest {
+            rest.retain(|one| !self.tried.has_key(&one.key));
+        }
     }
 
     /// The first constraint that a combination breaks.
@@ -120,18 +144,26 @@ impl<'a> Combinations<'a> {
         accept: &mut dyn FnMut(&Trial) -> bool,
     ) -> Result<Trial, SearchError> {
         let before = self.left_out.clone();
-        let mut is_known = false;
+        let mut known = 0;
         for attempt in 0..MAX_DRAWS {
             let drawn = draw(attempt)?;
-            let verdict = self.look_at(&drawn)?;
-            is_known |= verdict == Verdict::Known;
-            if verdict == Verdict::New && accept(&drawn) {
-                self.keep(&drawn);
-                return Ok(drawn);
+            match self.look_at(&drawn)? {
+                Verdict::New if accept(&drawn) => {
+                    self.keep(&drawn);
+                    return Ok(drawn);
+                }
+                Verdict::New | Verdict::LeftOut => {}
+                Verdict::Known => known += 1,
+            }
+            if known == MAX_KNOWN_DRAWS
+                && let Some(one) = self.one_of_rest(trial, accept)?
+            {
+                return Ok(one);
             }
         }
-        if is_known {
-            return self.one_of_rest(trial, accept);
+        if known > 0 {
+            let one = self.one_of_rest(trial, accept)?;
+            return one.ok_or(SearchError::NoneNew { trial });
         }
         if self.left_out == before {
             return Err(SearchError::NoneAccepted { trial });
@@ -139,32 +171,43 @@ impl<'a> Combinations<'a> {
         Err(SearchError::TooRare { trial, constraint: self.strictest(&before) })
     }
 
-    /// One of the combinations that are left, where so many draws gave none but those that were there before.
+    /// One of the combinations that are left, drawn by chance; `None` where these can't be counted.
     fn one_of_rest(
         &mut self,
         trial: u32,
         accept: &mut dyn FnMut(&Trial) -> bool,
-    ) -> Result<Trial, SearchError> {
-        let all = match self.rest.take() {
-            Some(rest) => Some(rest),
-            None => every::combinations(self.spec)?,
-        };
-        let mut rest = all.ok_or(SearchError::NoneNew { trial })?;
-        rest.retain(|one| {
-            let is_there = matches!(self.index_broken(one), Ok(None));
-            is_there && !self.tried.has(one.model, &one.config) && accept(one)
-        });
-        if rest.is_empty() {
-            let asked = self.spec.search.method.trials().unwrap_or(0);
-            return Err(SearchError::UsedUp { differ: self.tried.count(), asked });
+    ) -> Result<Option<Trial>, SearchError> {
+        if matches!(self.rest, Rest::Uncounted) {
+            self.rest = self.counted()?;
         }
+        let Rest::Counted(rest) = &mut self.rest else { return Ok(None) };
         let mut stream = seeds::stream("search/rest", &[self.spec.seed, u64::from(trial)]);
-        let at = seeds::below(&mut stream, u32::saturating_from(rest.len()));
-        // The others stay in the order of the space, whether they were counted for this trial or for one before.
-        let taken = rest.remove(to_usize(at).min(rest.len() - 1));
-        self.rest = Some(rest);
-        self.keep(&taken);
-        Ok(taken)
+        while !rest.is_empty() {
+            let at = seeds::below(&mut stream, u32::saturating_from(rest.len()));
+            // The others stay in the order of the space, whether they were counted for this trial or for one before.
+            let taken = rest.remove(to_usize(at).min(rest.len() - 1));
+            if accept(&taken.trial) {
+                self.tried.insert(taken.key);
+                return Ok(Some(*taken.trial));
+            }
+        }
+        let asked = self.spec.search.method.trials().unwrap_or(0);
+        Err(SearchError::UsedUp { differ: self.tried.count(), asked })
+    }
+
+    /// Counts the combinations that were not tried.
+    fn counted(&self) -> Result<Rest, SearchError> {
+        let (mut seen, mut rest) = (self.tried.clone(), Vec::new());
+        let is_whole = every::each(self.spec, |trial| {
+            if matches!(self.index_broken(&trial), Ok(None)) {
+                let key = Tried::key_of(&trial);
+                if seen.insert(key) {
+                    rest.push(Untried { key, trial: Box::new(trial) });
+                }
+            }
+            Ok(false)
+        })?;
+        Ok(if is_whole { Rest::Counted(rest) } else { Rest::Uncountable })
     }
 
     /// How many combinations were left out.
@@ -214,4 +257,55 @@ fn failure(texts: &[Constraint], fault: ConstraintFault) -> SearchError {
     };
     let text = texts.get(constraint).map_or_else(String::new, |text| text.text().to_owned());
     SearchError::Constraint { constraint: text, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trials;
+    use sojourn_protocol::jobfile;
+
+    fn job(search: &str) -> JobSpec {
+        let text = format!(
+            "name = \"t\"\nseed = 7\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\n[[model]]\narch = \"mlp\"\nhidden = [8]\n[training]\nepochs = 2\noptimizer = {{ name = {{ choice = [\"sgd\", \"adam\"] }}, momentum = {{ choice = [0.0, 0.5] }} }}\n[search]\n{search}\n"
+        );
+        jobfile::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn a_space_is_counted_after_a_few_draws_that_were_there_before() {
+        let spec = job("method = \"random\"\ntrials = 9");
+        let first = trials(&spec).unwrap().swap_remove(0);
+        let mut combinations = Combinations::new(&spec).unwrap();
+        let mut taken = Vec::new();
+        for (trial, most) in [(0, 1), (1, MAX_KNOWN_DRAWS), (2, MAX_KNOWN_DRAWS)] {
+            let mut draws = 0;
+            let one = combinations.first(trial, |_| {
+                draws += 1;
+                Ok(first.clone())
+            });
+            taken.push(Tried::key_of(&one.unwrap()));
+            assert_eq!(draws, most, "{trial}");
+        }
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), 3, "all that there are");
+        let none = combinations.first(3, |_| Ok(first.clone())).unwrap_err();
+        assert_eq!(none, SearchError::UsedUp { differ: 3, asked: 9 });
+    }
+
+    #[test]
+    fn constraints_are_not_blamed_for_draws_that_were_there_before() {
+        let spec = job("constraints = [\"optimizer == 'adam'\"]");
+        let mut all = job("");
+        all.search.constraints.clear();
+        let sgd = trials(&all).unwrap().swap_remove(0);
+        let mut combinations = Combinations::new(&spec).unwrap();
+        combinations.looked_at = MAX_COMBINATIONS;
+        assert_eq!(combinations.take(&sgd), Ok(false), "one was left out, the others were known");
+        combinations.left_out = vec![MAX_COMBINATIONS - 1];
+        let constraint = "optimizer == 'adam'".to_owned();
+        let error = SearchError::TooManyCombinations { constraint };
+        assert_eq!(combinations.take(&sgd), Err(error));
+    }
 }

@@ -1,7 +1,7 @@
 //! The combinations of a space that has only some: how many differ, and which are left when random draws find no others.
 
 use super::{
-    Combinations, MAX_COMBINATIONS, SearchError, Trial,
+    Combinations, MAX_TRIALS, SearchError, Trial,
     odometer::{Odometer, Taken},
 };
 use sojourn_protocol::{
@@ -9,9 +9,12 @@ use sojourn_protocol::{
     spec::JobSpec,
 };
 
+/// The most combinations of a space that are counted, those that constraints leave out among them. A job has no more trials.
+const MAX_COUNTED: usize = MAX_TRIALS;
+
 /// Hands over every combination of a space until `look` has seen enough; `false` where the space has numbers that can't be counted, or
-/// more than [`MAX_COMBINATIONS`].
-fn each(
+/// more combinations than [`MAX_COUNTED`].
+pub(super) fn each(
     spec: &JobSpec,
     mut look: impl FnMut(Trial) -> Result<bool, SearchError>,
 ) -> Result<bool, SearchError> {
@@ -29,7 +32,7 @@ fn each(
                 Err(error) => return Err(error),
             };
             count += 1;
-            if count > MAX_COMBINATIONS {
+            if count > MAX_COUNTED {
                 return Ok(false);
             }
             if look(trial)? {
@@ -41,16 +44,6 @@ fn each(
         }
     }
     Ok(true)
-}
-
-/// All combinations of a space, if they can be counted.
-pub(super) fn combinations(spec: &JobSpec) -> Result<Option<Vec<Trial>>, SearchError> {
-    let mut all = Vec::new();
-    let is_whole = each(spec, |trial| {
-        all.push(trial);
-        Ok(false)
-    })?;
-    Ok(is_whole.then_some(all))
 }
 
 /// Number of combinations that differ, where these are fewer than the search asks for.

@@ -37,7 +37,8 @@ pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
     let is_used = |key: &&String| given.used.contains(key.as_str());
     let mut others = values.keys().filter(|key| !is_used(key)).peekable();
     if others.peek().is_some() {
-        let unused = if rule.is_distinct() { dimensions(spec, model) } else { Vec::new() };
+        let mut unused = if rule.is_distinct() { dimensions(spec, model) } else { Vec::new() };
+        unused.retain(|name| !given.choices.contains_key(name));
         let is_unused = |key: &&String| unused.iter().any(|name| ends_with(name, key));
         if let Some(name) = others.find(|key| !is_unused(key)) {
             return Err(SearchError::NoDimension { name: name.clone() });

@@ -2,7 +2,7 @@
 //! trial that is added later leaves the others' values as they were.
 
 use super::{Combinations, SearchError, Trial, combinations::as_many_as_differ, sample};
-use sojourn_protocol::{seeds, spec::JobSpec};
+use sojourn_protocol::{quantity::to_usize, seeds, spec::JobSpec};
 use std::ops::Range;
 
 pub(super) fn trials(
@@ -19,14 +19,8 @@ pub(super) fn population(
     trials: u32,
     combinations: &mut Combinations<'_>,
 ) -> Result<Vec<Trial>, SearchError> {
-    let one = |trial| match first(spec, trial, combinations) {
-        Err(SearchError::UsedUp { .. }) if trial > 0 => {
-            combinations.begin_anew();
-            first(spec, trial, combinations)
-        }
-        drawn => drawn,
-    };
-    (0..trials).map(one).collect()
+    let differ = self::trials(spec, 0..trials, combinations)?;
+    Ok(differ.iter().cycle().take(to_usize(trials)).cloned().collect())
 }
 
 fn first(

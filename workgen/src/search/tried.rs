@@ -27,7 +27,22 @@ impl Tried {
 
     /// A combination is tried.
     pub fn add(&mut self, trial: &Trial) {
-        self.keys.insert(key(trial.model, &trial.config));
+        self.insert(Self::key_of(trial));
+    }
+
+    /// The key of a combination: the same for two that are trained alike.
+    pub(super) fn key_of(trial: &Trial) -> Digest {
+        key(trial.model, &trial.config)
+    }
+
+    /// Was the combination of this key tried?
+    pub(super) fn has_key(&self, key: &Digest) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// The combination of this key is tried; `false` where it was before.
+    pub(super) fn insert(&mut self, key: Digest) -> bool {
+        self.keys.insert(key)
     }
 
     /// Others were tried as well.

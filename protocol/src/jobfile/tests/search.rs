@@ -440,10 +440,20 @@ fn each_configuration_is_repeated_with_a_seed_of_its_own_each_time() {
     };
     assert_eq!(seeds("seed = 7", "repeat = 3"), (7, vec![7, 8, 9]));
     assert_eq!(seeds("", "repeat = 2"), (0, vec![0, 1]));
+    let last = u64::MAX;
+    assert_eq!(
+        seeds("seed = 18446744073709551614", "repeat = 2"),
+        (last - 1, vec![last - 1, last])
+    );
     assert_eq!(seeds("seed = 7", "repeat = 1"), (7, Vec::new()), "as if nothing were said");
     for (top, search, told) in [
         ("seed = { choice = [1, 2] }", "repeat = 2", "`search.repeat` can't go with `seed = {"),
         ("", "repeat = 0", "`search.repeat` is 0"),
+        (
+            "seed = 18446744073709551614",
+            "repeat = 3",
+            "`search.repeat` is 3, and counts up from `seed`, which is 18446744073709551614: 18446744073709551615 is the last seed there is",
+        ),
         ("", "repeat = \"often\"", "`search.repeat` is"),
     ] {
         let refused = with(top, search).unwrap_err().to_string();

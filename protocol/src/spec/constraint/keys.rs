@@ -138,7 +138,7 @@ fn last(path: &str) -> &str {
 
 /// Is this the path, its end, or the table of an option that is called `name`: `training.optimizer.name`, `optimizer.name` or
 /// `optimizer`?
-fn means(path: &str, name: &str) -> bool {
+pub(super) fn means(path: &str, name: &str) -> bool {
     let ends = |path: &str| {
         path.strip_suffix(name).is_some_and(|start| start.is_empty() || start.ends_with('.'))
     };

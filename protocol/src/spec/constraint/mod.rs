@@ -47,6 +47,11 @@ impl Constraint {
     pub fn text(&self) -> &str {
         &self.text
     }
+
+    /// Does it name the key at this path?
+    pub(super) fn names(&self, path: &str) -> bool {
+        self.expression.names().iter().any(|name| keys::means(path, name))
+    }
 }
 
 impl PartialEq for Constraint {
