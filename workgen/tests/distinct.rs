@@ -218,6 +218,33 @@ fn suggested(spec: &JobSpec) -> (Vec<Trial>, SearchError) {
     (all, none)
 }
 
+/// Trials follow from their specification whenever a journal is read, so they stay as they are for ever.
+#[test]
+fn the_trials_of_a_space_that_is_used_up_are_always_the_same() {
+    let training = format!("batch_size = {{ choice = [16, 32, 16] }}\n{INACTIVE}");
+    let said = |trials: &[Trial]| -> Vec<String> {
+        let said = |trial: &Trial| {
+            let of = &trial.config.training;
+            format!("{} {} {}", of.batch_size, of.optimizer.name.word(), of.optimizer.momentum)
+        };
+        trials.iter().map(said).collect()
+    };
+    let spec = job(MLP, &training, "method = \"random\"\ntrials = 30");
+    assert_eq!(
+        said(&trials(&spec).unwrap()),
+        [
+            "32 sgd 0",
+            "16 sgd 0.5",
+            "16 sgd 0.9",
+            "32 adam 0",
+            "32 sgd 0.9",
+            "16 adam 0",
+            "16 sgd 0",
+            "32 sgd 0.5"
+        ]
+    );
+}
+
 #[test]
 fn a_configuration_that_is_repeated_is_one_combination() {
     let spec = job(MLP, INACTIVE, "method = \"random\"\ntrials = 30\nrepeat = 2");

@@ -53,6 +53,18 @@ fn a_search_ends_with_a_word_when_its_space_is_used_up() {
 }
 
 #[test]
+fn each_combination_of_a_space_that_is_used_up_is_repeated_as_often() {
+    let mut bench = Bench::new();
+    bench.begin_with(data(), spec("method = \"random\"\ntrials = 30\nrepeat = 2\n"));
+    to_the_end(&mut bench, &by_trial);
+    let all = tried(&bench);
+    let differ: BTreeSet<_> = all.iter().collect();
+    assert_eq!((all.len(), differ.len()), (8, 4), "with a seed of its own each time");
+    let why = bench.job().search_ended;
+    assert_eq!(why.as_deref(), Some("4 combinations differ; 30 were asked for"));
+}
+
+#[test]
 fn a_search_that_is_extended_tries_no_combination_again() {
     let mut bench = Bench::new();
     bench.begin_with(data(), spec("method = \"random\"\ntrials = 2\n"));
