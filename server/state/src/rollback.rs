@@ -222,6 +222,8 @@ impl State {
         self.change_trial(job, id, at, |trial| {
             let unevaluated = std::mem::take(&mut trial.unevaluated);
             trial.evaluations.extend(unevaluated);
+            // The host where it stayed may be why it failed.
+            trial.residence = None;
         })?;
         if is_over {
             let known = self.known_job_mut(job)?;

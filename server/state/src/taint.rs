@@ -3,7 +3,7 @@
 use super::{Job, State, Trial, TrialEnd};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    ids::{HostId, LeaseId, TrialId},
+    ids::{HostId, LeaseId, TrialId, Version},
     view::HopRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,6 +109,32 @@ impl State {
             taint.lost = taint.lost.saturating_add(lost);
         }
         taint
+    }
+
+    /// Does the state still stand that a clone went on from: is it in the history of the other trial, or of the one from which that has it,
+    /// without unconfirmed results of a refuted party? Of a trial that is no clone, it does.
+    #[must_use]
+    pub fn has_sound_origin(&self, job: &Job, trial: &Trial) -> bool {
+        let mut of = trial;
+        while let Some(origin) = of.origin {
+            let Some(other) = job.trial(origin.trial) else { return false };
+            let is_there = match origin.version {
+                // The other trial has it from a third one.
+                Version(0) => {
+                    other.origin.is_some_and(|third| third.checkpoint == origin.checkpoint)
+                }
+                version => other
+                    .history
+                    .iter()
+                    .any(|hop| (hop.version, hop.checkpoint) == (version, origin.checkpoint)),
+            };
+            let mut before = other.history.iter().filter(|hop| hop.epoch().0 < origin.epochs);
+            if !is_there || before.any(|hop| self.is_suspect(hop)) {
+                return false;
+            }
+            of = other;
+        }
+        true
     }
 
     /// Was the user asked about what this party has left in a job, and is that still so?

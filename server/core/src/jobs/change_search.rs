@@ -25,7 +25,7 @@ use sojourn_protocol::{
     text::is_plain_line,
     unit::TrialContext,
 };
-use sojourn_state::{AddedTrial, By, CloneOf, Event, Job, JobEnd, Trial, TrialEnd};
+use sojourn_state::{AddedTrial, By, CloneOf, Event, Job, JobEnd, State, Trial, TrialEnd};
 use sojourn_workgen::search::{MAX_TRIALS, SearchError, changed, further, given, with_seeds};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ impl JobHandler<'_> {
         if let Some(added) = nonce.as_deref().and_then(|nonce| known.added_by(nonce)) {
             return Ok(SearchAnswer { job, added });
         }
-        let change = Change::of(known, &request)?;
+        let change = Change::of(self.state(), known, &request)?;
         let why = request.why.clone();
         let said = |instead: &str| why.clone().unwrap_or_else(|| instead.to_owned());
         let by_user = Some(by);
@@ -150,7 +150,7 @@ fn find(job: &Job, trial: TrialId) -> Result<&Trial, ApiError> {
 
 impl Change {
     /// Checks a request: nothing of it is done before all of it can be.
-    fn of(job: &Job, request: &SearchRequest) -> Reply<Self> {
+    fn of(state: &State, job: &Job, request: &SearchRequest) -> Reply<Self> {
         let id = job.id;
         job.check_whole()?;
         if matches!(job.end, Some((JobEnd::Cancelled, _))) {
@@ -182,7 +182,7 @@ impl Change {
         let priorities = Self::priorities(job, request)?;
         let (continued, extended) = Self::go_on(job, request)?;
         let (mut added, suggested) = Self::added(job, &spec, request)?;
-        let (retried, anew) = Self::retried(job, request)?;
+        let (retried, anew) = Self::retried(state, job, request)?;
         added.extend(anew);
         if job.trials.len().saturating_add(added.len()) > MAX_TRIALS {
             return invalid(SearchError::TooMany.to_string());
@@ -201,7 +201,8 @@ impl Change {
         let mut priorities = BTreeMap::new();
         for TrialPriority { trial, priority } in &request.priorities {
             let goes_on = || request.go_on.iter().any(|of| of.trial == *trial);
-            if !find(job, *trial)?.is_running() && !goes_on() {
+            let begins_anew = || begins_anew(request, *trial);
+            if !find(job, *trial)?.is_running() && !goes_on() && !begins_anew() {
                 return conflict(format!("trial {trial} of job {} has ended already", job.id));
             }
             if !(-MAX_TRIAL_PRIORITY..=MAX_TRIAL_PRIORITY).contains(priority) {
@@ -246,6 +247,9 @@ impl Change {
             if request.stop.contains(&id) {
                 return invalid(format!("trial {id} can't be stopped and go on at once"));
             }
+            if begins_anew(request, id) {
+                return invalid(format!("trial {id} can't begin anew and go on at once"));
+            }
             let (allowed, all) = (trial.chain.epochs(), trial.epochs());
             if trial.is_running() && !trial.training_over && epochs <= all {
                 if epochs <= allowed {
@@ -269,7 +273,11 @@ impl Change {
     }
 
     /// The failed trials that begin anew, and those that are added with other settings than failed ones.
-    fn retried(job: &Job, request: &SearchRequest) -> Reply<(BTreeSet<TrialId>, Vec<AddedTrial>)> {
+    fn retried(
+        state: &State,
+        job: &Job,
+        request: &SearchRequest,
+    ) -> Reply<(BTreeSet<TrialId>, Vec<AddedTrial>)> {
         if request.retry.len() > MAX_ADDED_TRIALS {
             return invalid(format!("{MAX_ADDED_TRIALS} trials at most are run again at once"));
         }
@@ -289,6 +297,7 @@ impl Change {
                 ));
             }
             if values.is_empty() {
+                check_anew(state, job, trial)?;
                 retried.insert(*id);
             } else {
                 added.push(with_other_settings(job, trial, values)?);
@@ -300,6 +309,9 @@ impl Change {
     /// The trials to add, and how many combinations among them count as suggested by the user's program.
     fn added(job: &Job, spec: &JobSpec, request: &SearchRequest) -> Reply<(Vec<AddedTrial>, u32)> {
         let add = &request.add;
+        if add.is_empty() {
+            return Ok((Vec::new(), 0));
+        }
         if add.len() > MAX_ADDED_TRIALS {
             return invalid(format!("{MAX_ADDED_TRIALS} trials at most are added at once"));
         }
@@ -320,7 +332,9 @@ impl Change {
                             job.id
                         ));
                     }
-                    tried.add(&trial);
+                    if is_distinct {
+                        tried.add(&trial);
+                    }
                     suggested += u32::from(spec.search.method.is_outside());
                     let with = with_seeds(vec![trial], &spec.seeds);
                     let with = with.map_err(|why| failed(why.to_string()))?;
@@ -343,6 +357,35 @@ impl Change {
         }
         Ok((all, suggested))
     }
+}
+
+/// Is a trial to begin anew, with the settings that it has?
+fn begins_anew(request: &SearchRequest, trial: TrialId) -> bool {
+    request.retry.iter().any(|of| of.trial == trial && of.values.is_empty())
+}
+
+/// Can a failed trial begin anew, with nothing lost that its user may still want?
+fn check_anew(state: &State, job: &Job, trial: &Trial) -> Reply<()> {
+    let (job_id, id) = (job.id, trial.id);
+    if trial.lacks_time() {
+        let epochs = trial.epochs();
+        return conflict(format!(
+            "trial {id} of job {job_id} ended for want of time: `sojourn extend {job_id} --trial {id} --epochs {epochs}` goes on with what it has trained"
+        ));
+    }
+    if job.best().is_some_and(|(best, _)| best == id) {
+        let batch_size = trial.context.config.training.batch_size;
+        return conflict(format!(
+            "trial {id} of job {job_id} has the job's best model, which would be lost: `sojourn trials {job_id} --retry {id} --set batch_size={batch_size}` runs a new trial with the same settings, and leaves it as it is"
+        ));
+    }
+    if let Some(origin) = trial.origin.filter(|_| !state.has_sound_origin(job, trial)) {
+        let from = origin.trial;
+        return conflict(format!(
+            "trial {id} of job {job_id} went on from a state of trial {from} that was taken back, or is in doubt: `sojourn trials {job_id} --clone {from}` adds a clone of its state of now"
+        ));
+    }
+    Ok(())
 }
 
 /// Can a search try so many combinations in all?

@@ -138,6 +138,7 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
             let why = format!("suggested by the results of {results} trial{s}");
             let mut suggested: Vec<sojourn_workgen::Trial> = Vec::new();
             let mut tried = tried(job);
+            let is_distinct = spec.search.combinations.is_distinct();
             let mut accept = |trial: &_| check_trial(spec, &job.data, trial).is_ok();
             for number in from..from + count {
                 let before = suggested.iter().map(|trial| Observation {
@@ -149,7 +150,9 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
                     known.observations().into_iter().chain(before).collect();
                 match tpe::suggest(spec, &all, number, &tried, &mut accept) {
                     Ok(trial) => {
-                        tried.add(&trial);
+                        if is_distinct {
+                            tried.add(&trial);
+                        }
                         suggested.push(trial);
                     }
                     Err(SearchError::UsedUp { .. }) if !suggested.is_empty() => break,

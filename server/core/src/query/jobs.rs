@@ -201,7 +201,10 @@ impl Views<'_> {
 
 /// How far a trial has got.
 fn phase(trial: &Trial) -> TrialPhase {
-    let has_begun = trial.chain.hops() > 0 || !trial.live_leases().is_empty();
+    // A clone's chain begins after the epochs of the other trial.
+    let has_begun = !trial.history.is_empty()
+        || trial.waiting().next().is_some()
+        || !trial.live_leases().is_empty();
     match &trial.end {
         Some(TrialEnd::Finished) if matches!(trial.stopped, Some(Stopped::Search { .. })) => {
             TrialPhase::Pruned

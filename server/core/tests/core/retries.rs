@@ -2,12 +2,15 @@
 
 use crate::{
     searches::{searching, spec},
-    searching::{by_trial, to_the_end, trained, work},
-    support::{Bench, HOST, JOB, OTHER, data, fail, hop},
+    searching::{by_trial, evaluate, to_the_end, trained, work},
+    support::{Bench, HOST, JOB, OTHER, data, fail, hop, request},
 };
 use sojourn_core::{Answer, By, Command, Core, CoreConfig, Event, ReplyTo};
 use sojourn_protocol::{
-    api::{Retry, SearchAnswer, SearchRequest},
+    api::{
+        GoOn, NewTrial, Retry, RollbackOptions, RollbackRequest, SearchAnswer, SearchRequest,
+        TrialPriority,
+    },
     error::{ApiError, ErrorKind},
     ids::{Epoch, TrialId},
     report::FailureKind,
@@ -40,32 +43,47 @@ fn refused(bench: &mut Bench, request: SearchRequest) -> (ErrorKind, String) {
     (error.kind, error.message)
 }
 
+/// Losses of trials of which the first is the worst.
+fn first_is_worst(trial: u32, _: u32) -> f64 {
+    if trial == 0 { 9.0 } else { f64::from(trial) }
+}
+
 /// Trial 0 trains an epoch, and then diverges at both hosts.
 fn diverge(bench: &mut Bench) {
     while trained(bench)[0] < 1 {
-        work(bench, HOST, &by_trial);
+        work(bench, HOST, &first_is_worst);
     }
+    fail_at_both_hosts(bench, 0, &first_is_worst);
+    // Another trial has the job's best model.
+    while bench.job().best.is_none_or(|best| best.trial == TrialId(0)) {
+        work(bench, HOST, &first_is_worst);
+        assert!(bench.now < 1_000_000);
+    }
+}
+
+/// A trial's loss isn't finite at either host.
+fn fail_at_both_hosts(bench: &mut Bench, trial: usize, loss: &dyn Fn(u32, u32) -> f64) {
+    let failing = TrialId(u32::try_from(trial).unwrap());
     let mut left = vec![HOST, OTHER];
     for _ in 0..200 {
         let Some(host) = left.last().copied() else { break };
         let lease = bench.lease(host);
-        let of_first = matches!(lease.unit, Unit::Train(_)) && lease.unit.trial() == TrialId(0);
-        if of_first {
+        if matches!(lease.unit, Unit::Train(_)) && lease.unit.trial() == failing {
             fail(bench, host, lease.id, FailureKind::NonFinite, "NaN");
             left.pop();
         } else {
             match lease.unit {
                 Unit::Train(_) => _ = bench.finish(host, &lease),
                 Unit::Evaluate(_) => {
-                    crate::searching::evaluate(bench, host, &lease, &by_trial);
+                    evaluate(bench, host, &lease, loss);
                 }
             }
         }
     }
     assert!(
-        matches!(bench.trials()[0].state, TrialState::Failed { .. }),
+        matches!(bench.trials()[trial].state, TrialState::Failed { .. }),
         "{:?}",
-        bench.trials()[0]
+        bench.trials()[trial]
     );
 }
 
@@ -179,4 +197,126 @@ fn a_journal_with_a_trial_that_was_run_again_leads_to_the_same_state() {
     let snapshot = bench.core.snapshot().unwrap();
     let restored = Core::from_snapshot(&snapshot, CoreConfig::default()).unwrap();
     assert_eq!(restored.state().jobs[&JOB], bench.core.state().jobs[&JOB]);
+}
+
+#[test]
+fn a_trial_that_ended_for_want_of_time_goes_on_and_does_not_begin_anew() {
+    let mut bench = searching(3, "method = \"random\"\ntrials = 1\nwall_time = \"5s\"\n");
+    let lease = bench.lease(HOST);
+    bench.finish(HOST, &lease);
+    for _ in 0..100 {
+        let Some(due) = bench.core.next_deadline() else { break };
+        bench.now = due.0.max(bench.now);
+        bench.apply(Command::Tick);
+        if bench.core.state().jobs[&JOB].end.is_some() {
+            break;
+        }
+    }
+    let trial = bench.trials().remove(0);
+    assert!(matches!(trial.state, TrialState::Failed { .. }), "{trial:?}");
+    assert_eq!(trial.stopped.as_deref(), Some("stopped after 5s"));
+    let before = bench.core.state().jobs[&JOB].trials[0].history.clone();
+    assert_eq!(before.len(), 1, "it has trained");
+
+    let told = "trial 0 of job 1 ended for want of time: `sojourn extend 1 --trial 0 --epochs 3` goes on with what it has trained";
+    assert_eq!(refused(&mut bench, again(0, &[])), (ErrorKind::Conflict, told.to_owned()));
+    let (to, trial) = (ReplyTo(1), Some(TrialId(0)));
+    bench.answer(Command::Extend { to, job: JOB, epochs: 3, trial }).unwrap();
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [3], "the advice is good");
+    assert_eq!(bench.core.state().jobs[&JOB].trials[0].history[0], before[0]);
+}
+
+#[test]
+fn the_best_model_of_a_job_is_not_lost_by_running_its_trial_again() {
+    let mut bench = searching(2, GRID);
+    while bench.trials()[0].best.is_none() {
+        work(&mut bench, HOST, &by_trial);
+    }
+    fail_at_both_hosts(&mut bench, 0, &by_trial);
+    let best = bench.job().best.unwrap();
+    assert_eq!(best.trial, TrialId(0));
+    let batch_size = bench.core.state().jobs[&JOB].trials[0].context.config.training.batch_size;
+    let told = format!(
+        "trial 0 of job 1 has the job's best model, which would be lost: `sojourn trials 1 --retry 0 --set batch_size={batch_size}` runs a new trial with the same settings, and leaves it as it is"
+    );
+    assert_eq!(refused(&mut bench, again(0, &[])), (ErrorKind::Conflict, told));
+    let values: Choices = [("batch_size".to_owned(), batch_size.into())].into();
+    let retry = vec![Retry { trial: TrialId(0), values }];
+    let added = ask(&mut bench, SearchRequest { retry, ..SearchRequest::default() }).unwrap().added;
+    assert_eq!(added, [TrialId(3)]);
+    let trials = &bench.core.state().jobs[&JOB].trials;
+    assert_eq!(trials[3].context.config, trials[0].context.config, "the advice is good");
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(bench.job().best, Some(best));
+}
+
+#[test]
+fn a_clone_of_a_state_that_was_taken_back_is_not_run_again() {
+    for is_taken_back in [false, true] {
+        let mut bench = searching(3, "method = \"random\"\ntrials = 1\n");
+        while bench.trials()[0].curve.is_empty() {
+            work(&mut bench, HOST, &by_trial);
+        }
+        let values: Choices = [("lr".to_owned(), 0.5.into())].into();
+        let add = vec![NewTrial { values, from: Some(TrialId(0)) }];
+        ask(&mut bench, SearchRequest { add, ..SearchRequest::default() }).unwrap();
+        fail_at_both_hosts(&mut bench, 1, &by_trial);
+        if !is_taken_back {
+            ask(&mut bench, again(1, &[])).unwrap();
+            to_the_end(&mut bench, &by_trial);
+            assert_eq!(trained(&bench), [3, 3]);
+            continue;
+        }
+        let options = RollbackOptions { reopen: true, ..RollbackOptions::default() };
+        let request = RollbackRequest::Trial { trial: TrialId(0), epochs: 0, options };
+        bench.answer(Command::Rollback { to: ReplyTo(1), job: JOB, request }).unwrap();
+        let (kind, told) = refused(&mut bench, again(1, &[]));
+        assert_eq!(kind, ErrorKind::Conflict);
+        let why = "trial 1 of job 1 went on from a state of trial 0 that was taken back";
+        assert!(told.starts_with(why), "{told}");
+    }
+}
+
+#[test]
+fn a_trial_begins_anew_or_goes_on_and_may_come_first_then() {
+    let mut bench = searching(2, GRID);
+    diverge(&mut bench);
+    let go_on = vec![GoOn { trial: TrialId(0), epochs: 3 }];
+    let both = SearchRequest { go_on, ..again(0, &[]) };
+    let told = "trial 0 can't begin anew and go on at once".to_owned();
+    assert_eq!(refused(&mut bench, both), (ErrorKind::Invalid, told));
+    let first = vec![TrialPriority { trial: TrialId(0), priority: 5 }];
+    ask(&mut bench, SearchRequest { priorities: first, ..again(0, &[]) }).unwrap();
+    assert_eq!(bench.trials()[0].priority, 5);
+    to_the_end(&mut bench, &by_trial);
+    assert_eq!(trained(&bench), [2, 2, 2]);
+}
+
+#[test]
+fn a_trial_that_begins_anew_stays_no_longer_on_the_host_where_it_failed() {
+    let placement = "[placement]\norder = \"hop\"\nresidency = \"least-loaded\"\n";
+    let mut bench = searching(2, &format!("{GRID}{placement}"));
+    let of_first = |bench: &Bench| bench.core.state().jobs[&JOB].trials[0].clone();
+    for _ in 0..400 {
+        if !of_first(&bench).is_running() {
+            break;
+        }
+        bench.now += 100;
+        for host in [HOST, OTHER] {
+            for lease in bench.ask(host, request(1, Vec::new())).leases {
+                match lease.unit {
+                    Unit::Train(_) if lease.unit.trial() == TrialId(0) => {
+                        fail(&mut bench, host, lease.id, FailureKind::NonFinite, "NaN");
+                    }
+                    Unit::Train(_) => _ = bench.finish(host, &lease),
+                    Unit::Evaluate(_) => _ = evaluate(&mut bench, host, &lease, &by_trial),
+                }
+            }
+        }
+    }
+    let failed = of_first(&bench);
+    assert!(!failed.is_running() && failed.home().is_some(), "{failed:?}");
+    ask(&mut bench, again(0, &[])).unwrap();
+    assert_eq!(of_first(&bench).home(), None);
 }
