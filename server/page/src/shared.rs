@@ -96,7 +96,7 @@ pub fn leaders(job: &JobDetail, mut trials: Vec<TrialView>, board: &Board) -> Ma
             error.clear();
         }
     }
-    job::leaders(&job.summary, job.spec.search.goal, &trials, board, VIEWER)
+    job::leaders(&job.summary, &job.spec.search, &trials, board, VIEWER)
 }
 
 #[cfg(test)]

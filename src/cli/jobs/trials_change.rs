@@ -2,7 +2,11 @@
 
 use crate::{
     api_client::ApiClient,
-    cli::{render::text, submit::command::nonce, terminal::exit::Failure},
+    cli::{
+        render::text,
+        submit::command::nonce,
+        terminal::{exit::Failure, output},
+    },
 };
 use serde_json::Value;
 use sojourn_api::endpoints;
@@ -14,7 +18,7 @@ use sojourn_protocol::{
     unit::Origin,
     view::{TrialState, TrialView},
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 // Flags that change trials instead of listing them. No doc comment: it would become the help of the command.
 #[derive(Debug, Default, clap::Args)]
@@ -31,8 +35,8 @@ pub(crate) struct Changes {
     /// Let this trial go on to its last epoch: one that was stopped, or that the search holds back. May be repeated.
     #[arg(long, value_name = "N")]
     revive: Vec<TrialId>,
-    /// Run a failed trial again, from its beginning; `failed` stands for all that have failed. With `--set` a new trial with other settings is
-    /// run instead. May be repeated.
+    /// Run a failed trial again, from its beginning; `failed` stands for all that have failed, but for those that would lose what they
+    /// have. With `--set` a new trial with other settings is run instead. May be repeated.
     #[arg(long, value_name = "N|failed", value_parser = retry, conflicts_with = "clone")]
     retry: Vec<Retried>,
     /// Add a trial that goes on from this one's weights and optimiser state, with the settings that `--set` changes.
@@ -84,6 +88,18 @@ impl Changes {
             for retried in &self.retry {
                 match retried {
                     Retried::One(trial) => _ = retry.insert(*trial),
+                    Retried::AllFailed if values.is_empty() => {
+                        let best = client.call(endpoints::Job::request(job)).await?.summary.best;
+                        let best = best.map(|best| best.trial);
+                        let left_out = left_out(job, &trials, best);
+                        left_out.values().for_each(|why| output::remark(why));
+                        let failed = failed(job, &trials)?.into_iter();
+                        retry.extend(failed.filter(|trial| !left_out.contains_key(trial)));
+                        if retry.is_empty() {
+                            let message = format!("no failed trial of job {job} is run again");
+                            return Err(Failure::work(message));
+                        }
+                    }
                     Retried::AllFailed => retry.extend(failed(job, &trials)?),
                 }
             }
@@ -139,6 +155,24 @@ fn failed(job: JobId, trials: &[TrialView]) -> Result<BTreeSet<TrialId>, Failure
     }
 }
 
+/// The failed trials that aren't run again unless they are named, and why: what they have trained would be lost.
+fn left_out(job: JobId, trials: &[TrialView], best: Option<TrialId>) -> BTreeMap<TrialId, String> {
+    let has_failed = |of: &&TrialView| matches!(of.state, TrialState::Failed { .. });
+    let why = |of: &TrialView| {
+        let (id, epochs) = (of.trial, of.epochs);
+        // Of a failed trial it says that its time was up.
+        let why = match of.stopped.is_some() {
+            true => format!(
+                "ended for want of time, and goes on with `sojourn extend {job} --trial {id} --epochs {epochs}`"
+            ),
+            false if best == Some(id) => "has the job's best model, which would be lost".to_owned(),
+            false => return None,
+        };
+        Some((id, format!("trial {id} is left out: it {why}")))
+    };
+    trials.iter().filter(has_failed).filter_map(why).collect()
+}
+
 /// `3`, or `failed`.
 fn retry(text: &str) -> Result<Retried, String> {
     match text.parse() {
@@ -182,6 +216,37 @@ mod tests {
         assert_eq!(setting("hidden=[8, 4]"), Ok(("hidden".into(), json!([8, 4]))));
         assert_eq!(setting("optimizer=adam"), Ok(("optimizer".into(), json!("adam"))));
         assert!(setting("lr").is_err());
+    }
+
+    #[test]
+    fn trials_that_would_lose_what_they_have_are_left_out_of_the_failed_ones() {
+        let trial = |number: u32, state: Value, stopped: Option<&str>| -> TrialView {
+            let view = json!({
+                "trial": number, "name": "mlp", "state": state, "arch": "mlp", "choices": {},
+                "epoch": 1, "epochs": 5, "hops": 2, "version": 2, "checkpoint": null,
+                "numeric_class": null, "curve": [], "stopped": stopped, "best": null,
+            });
+            serde_json::from_value(view).unwrap()
+        };
+        let finished = serde_json::to_value(TrialState::Finished).unwrap();
+        let failed_by = TrialState::Failed { error: "NaN".to_owned() };
+        let failed_by = serde_json::to_value(failed_by).unwrap();
+        let trials = [
+            trial(0, finished, Some("stopped after 2h")),
+            trial(1, failed_by.clone(), Some("stopped after 2h")),
+            trial(2, failed_by.clone(), None),
+            trial(3, failed_by, None),
+        ];
+        let left_out = left_out(JobId(7), &trials, Some(TrialId(2)));
+        let said: Vec<&str> = left_out.values().map(String::as_str).collect();
+        assert_eq!(
+            said,
+            [
+                "trial 1 is left out: it ended for want of time, and goes on with `sojourn extend 7 --trial 1 --epochs 5`",
+                "trial 2 is left out: it has the job's best model, which would be lost",
+            ]
+        );
+        assert_eq!(failed(JobId(7), &trials).unwrap().len(), 3);
     }
 
     #[test]

@@ -9,10 +9,10 @@ use sojourn_protocol::{
     digest::BlobRef,
     figures,
     ids::JobId,
-    spec::Goal,
+    spec::{Goal, SearchMethod, SearchSpec},
     trial_name,
     unit::Origin,
-    view::{JobView, TrialPhase, TrialState, TrialView},
+    view::{JobState, JobView, TrialPhase, TrialState, TrialView},
 };
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -92,11 +92,12 @@ pub(crate) fn controls(board: &Board) -> Markup {
 #[must_use]
 pub fn leaders(
     job: &JobView,
-    goal: Goal,
+    search: &SearchSpec,
     trials: &[TrialView],
     board: &Board,
     viewer: Viewer,
 ) -> Markup {
+    let goal = search.goal;
     let settings = settings(trials);
     let mut shown: Vec<&TrialView> = trials.iter().filter(|trial| board.shows(trial)).collect();
     shown.sort_by(|a, b| board.order(goal, a, b));
@@ -117,7 +118,7 @@ pub fn leaders(
     let more = |trial: &TrialView| {
         html! {
             @if viewer.may_download() { td { (checkpoints(job.job, trial)) } }
-            @if viewer.may_change(job) { td { (changes(job, trial)) } }
+            @if viewer.may_change(job) { td { (changes(job, search, trial)) } }
         }
     };
     html! {
@@ -252,14 +253,25 @@ fn checkpoints(job: JobId, trial: &TrialView) -> Markup {
     }
 }
 
+/// May a failed trial be run again? In a cancelled job or a population none is, nor is the one with the job's best model.
+fn may_begin_anew(job: &JobView, search: &SearchSpec, trial: &TrialView) -> bool {
+    let is_population = matches!(search.method, SearchMethod::Pbt(_));
+    let has_best = job.best.as_ref().is_some_and(|best| best.trial == trial.trial);
+    job.state != JobState::Cancelled && !is_population && !has_best
+}
+
 /// The buttons of a trial.
-fn changes(job: &JobView, trial: &TrialView) -> Markup {
+fn changes(job: &JobView, search: &SearchSpec, trial: &TrialView) -> Markup {
     let address = format!("/jobs/{}", job.job);
     let action = match trial.state {
         TrialState::Running => Some(("stop", "Stop")),
-        TrialState::Finished if trial.stopped.is_some() => Some(("revive", "Go on")),
-        TrialState::Failed { .. } => Some(("retry", "Run again")),
-        TrialState::Finished | TrialState::Cancelled => None,
+        TrialState::Finished | TrialState::Failed { .. } if trial.stopped.is_some() => {
+            Some(("revive", "Go on"))
+        }
+        TrialState::Failed { .. } if may_begin_anew(job, search, trial) => {
+            Some(("retry", "Run again"))
+        }
+        TrialState::Finished | TrialState::Failed { .. } | TrialState::Cancelled => None,
     };
     html! {
         @if let Some((action, text)) = action {
@@ -288,6 +300,7 @@ mod tests {
     use super::*;
     use sojourn_protocol::{
         ids::{Epoch, TrialId, Version},
+        spec::{Metric, Pbt},
         tokens::Rights,
     };
 
@@ -329,10 +342,14 @@ mod tests {
         serde_json::from_str(text).unwrap()
     }
 
+    fn search() -> SearchSpec {
+        SearchSpec::new(SearchMethod::Grid, Metric::Loss)
+    }
+
     /// The numbers of the trials of a board, in its order.
     fn shown(board: &Board, trials: &[TrialView]) -> Vec<u32> {
         let viewer = Viewer::of(Rights::Read);
-        let text = leaders(&job(), Goal::Min, trials, board, viewer).into_string();
+        let text = leaders(&job(), &search(), trials, board, viewer).into_string();
         let rows = text.split("data-trial=\"").skip(1);
         rows.map(|row| row.split('"').next().unwrap().parse().unwrap()).collect()
     }
@@ -367,16 +384,36 @@ mod tests {
         evil.choices.insert("k".into(), "<script>alert(1)</script>".into());
         let viewer = Viewer::of(Rights::Submit);
         let board = Board { sort: "\"><script>".into(), ..Board::default() };
-        let text = leaders(&job(), Goal::Min, &[evil], &board, viewer).into_string();
+        let text = leaders(&job(), &search(), &[evil], &board, viewer).into_string();
         assert!(!text.contains("<script"), "{text}");
         assert!(text.contains("&lt;script&gt;alert(1)"), "{text}");
+    }
+
+    #[test]
+    fn a_failed_trial_has_the_button_that_helps_it() {
+        let failed =
+            TrialView { state: TrialState::Failed { error: "NaN".into() }, ..trial(1, 0.1) };
+        let of = |job: &JobView, trial: &TrialView| changes(job, &search(), trial).into_string();
+        assert!(of(&job(), &failed).contains("Run again"));
+        let late = TrialView { stopped: Some("stopped after 2h".into()), ..failed.clone() };
+        let late = of(&job(), &late);
+        assert!(late.contains("Go on") && !late.contains("Run again"), "{late}");
+        let cancelled = JobView { state: JobState::Cancelled, ..job() };
+        assert!(!of(&cancelled, &failed).contains("Run again"));
+        let pbt = Pbt { trials: 4, interval: 1, quantile: 0.25, resample: 0.25 };
+        let population = SearchSpec { method: SearchMethod::Pbt(pbt), ..search() };
+        let in_population = changes(&job(), &population, &failed).into_string();
+        assert!(!in_population.contains("Run again"), "{in_population}");
+        let best = TrialView { trial: TrialId(0), ..failed };
+        assert_eq!(job().best.unwrap().trial, best.trial);
+        assert!(!of(&job(), &best).contains("Run again"), "the job's best model would be lost");
     }
 
     #[test]
     fn who_may_only_read_has_no_buttons() {
         let of = |rights| {
             let board = Board::default();
-            leaders(&job(), Goal::Min, &[trial(0, 0.1)], &board, Viewer::of(rights)).into_string()
+            leaders(&job(), &search(), &[trial(0, 0.1)], &board, Viewer::of(rights)).into_string()
         };
         assert!(!of(Rights::Read).contains("<button"));
         assert!(of(Rights::Submit).contains("<button"));

@@ -68,7 +68,7 @@ pub fn page(job: &JobDetail, parts: &Parts, board: &Board, viewer: Viewer) -> Ma
             h2 #board-title { "Trials" }
             (controls(board))
             div #board data-live={ "/jobs/" (id) "?part=board&" (board.query()) } {
-                (leaders(&job.summary, job.spec.search.goal, &parts.trials, board, viewer))
+                (leaders(&job.summary, &job.spec.search, &parts.trials, board, viewer))
             }
         }
         section aria-labelledby="events-title" {

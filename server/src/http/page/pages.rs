@@ -105,7 +105,7 @@ pub(in crate::http) async fn job(
         Some("board") => {
             let detail = detail().await?;
             let trials = trials::all(&app, job).await?;
-            job_page::leaders(&detail.summary, detail.spec.search.goal, &trials, &board, viewer)
+            job_page::leaders(&detail.summary, &detail.spec.search, &trials, &board, viewer)
         }
         Some("space") => job_page::space(changed_space(&detail().await?)?.as_deref()),
         Some("shares") => {
