@@ -17,7 +17,7 @@ impl Dispatcher<'_> {
                 }
                 plan.granted(&hop, self.leases.ledger.clock.now());
             }
-            None if plan.is_followed() => plan.outdate(),
+            None if plan.is_followed() => plan.departed(),
             None => {}
         }
         if let Some(known) = self.leases.ledger.state.jobs.get(&job) {

@@ -29,6 +29,9 @@ const DISTURBED_LIFETIME: u64 = 80;
 /// For so long, as a part of the length of the last plan.
 const VOLATILE_PART: u64 = 2;
 
+/// A hop that is granted otherwise than planned asks for another plan as so many do that are granted as planned.
+const DEPARTURE: u64 = 4;
+
 /// The plan of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobPlan {
@@ -45,12 +48,14 @@ pub struct JobPlan {
     requested_for: Replan,
     /// Why another one is wanted since.
     wanted: Replan,
-    /// Planned hops that were granted since the last request.
+    /// Planned hops that were granted since the last request; others count more.
     granted: u64,
     /// Microseconds by which the last one of them was late.
     late: u64,
     /// The times that the plan rests on were far from what was measured since.
     misjudged: bool,
+    /// The most hops that a plan of the job had.
+    most_hops: u64,
     /// How long plans were followed before a loss overtook them.
     lifetime: Lifetime,
     /// Until then no plan is made: losses overtake each.
@@ -124,6 +129,7 @@ impl JobPlan {
         }
         self.late = 0;
         self.lifetime.is_counted = false;
+        self.most_hops = self.most_hops.max(followed.hops);
         self.followed = Some(followed);
         true
     }
@@ -164,12 +170,31 @@ impl JobPlan {
 
     /// A planned hop is granted. Now and then another plan is requested, from what was measured meanwhile.
     pub fn granted(&mut self, hop: &PlannedHop, now: UnixMillis) {
+        self.late = now.0.saturating_mul(1000).saturating_sub(hop.start);
+        self.count_granted(1);
+    }
+
+    /// A hop was granted that the plan has otherwise: it doesn't fit any more. But where some slots are idle, these leave hops to those who
+    /// end them sooner by the plan. One that they take hardly disturbs the others, so that another plan is wanted after several.
+    pub fn departed(&mut self) {
+        match &self.followed {
+            Some(followed) if followed.is_of_the_end() => self.count_granted(DEPARTURE),
+            _ => self.outdate(),
+        }
+    }
+
+    /// So many planned hops were granted, or as much has changed. Where some slots are idle, another plan is requested after equal parts of
+    /// the job, so that its end isn't planned the more often the shorter it is.
+    fn count_granted(&mut self, hops: u64) {
         const PLANS_PER_JOB: u64 = 8;
         const MIN_HOPS: u64 = 32;
-        self.late = now.0.saturating_mul(1000).saturating_sub(hop.start);
-        self.granted += 1;
-        let hops = self.followed.as_ref().map_or(0, |followed| followed.hops);
-        if self.granted >= (hops / PLANS_PER_JOB).max(MIN_HOPS) {
+        self.granted += hops;
+        let of = match &self.followed {
+            Some(followed) if followed.is_of_the_end() => self.most_hops,
+            Some(followed) => followed.hops,
+            None => 0,
+        };
+        if self.granted >= (of / PLANS_PER_JOB).max(MIN_HOPS) {
             self.wanted = self.wanted.max(Replan::Better);
         }
         self.resume();

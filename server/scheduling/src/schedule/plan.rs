@@ -27,6 +27,10 @@ pub(super) struct FollowedPlan {
     pub(super) at: UnixMillis,
     /// Moving a checkpoint takes time.
     pub(super) migrates: bool,
+    /// Many of its devices were never measured.
+    pub(super) is_guessed: bool,
+    /// Had it more slots than trials, so that some were to be idle?
+    pub(super) has_spare_slots: bool,
     /// How many hops were planned.
     pub(super) hops: u64,
     /// When the last one ends, in microseconds of the server's clock.
@@ -148,12 +152,19 @@ impl FollowedPlan {
         Self {
             at: request.at,
             migrates: request.migrates,
+            is_guessed: request.is_guessed,
+            has_spare_slots: request.devices.len() > request.trials.len(),
             hops: to_u64(schedule.steps.len()),
             ends: begin.saturating_add(schedule.makespan),
             last: last_of(&trials),
             trials,
             lists,
         }
+    }
+
+    /// Is it of the end of a job, on devices whose speeds are known? Some of their slots are to be idle then.
+    pub(super) fn is_of_the_end(&self) -> bool {
+        self.has_spare_slots && !self.is_guessed
     }
 
     /// Microseconds of the remaining hops of each device, without contention.

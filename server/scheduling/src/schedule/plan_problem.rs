@@ -31,6 +31,8 @@ const MAX_HOPS: u64 = 50_000;
 const MAX_PACES: u64 = 1 << 23;
 /// Thousandths of the speed of the slowest slot, up to which slots are alike.
 const MAX_ALIKE: u64 = 1250;
+/// A plan rests on guesses where more than this part of the slots' devices were never measured.
+const MANY_PART: usize = 8;
 /// Rows by which the times of devices are compared.
 const SAMPLE_ROWS: u64 = 1_000_000;
 /// The most that planned hops of jobs of higher priority slow a device down, as a factor.
@@ -120,6 +122,7 @@ impl PlanProblems<'_> {
             migrates: placement.replicas == Replicas::Demand
                 && problem.trials.iter().any(PlanTrial::migrates),
             trials: of,
+            is_guessed: self.are_guessed(&slots),
             devices: slots.into_iter().map(|(device, _)| device).collect(),
             contention,
         };
@@ -173,6 +176,15 @@ impl PlanProblems<'_> {
         slots.len() > running.clone().count()
             && self.are_alike(slots)
             && running.all(|trial| Cost::transfer_time_over(trial, links).is_negligible())
+    }
+
+    /// Were many of these slots' devices never measured?
+    fn are_guessed(&self, slots: &[Slot]) -> bool {
+        let unmeasured = slots.iter().filter(|((host, device), (flops, speed))| {
+            let key = DeviceKey { host: *host, device, flops: *flops, speed: *speed };
+            !self.cost.estimates.is_measured(key)
+        });
+        unmeasured.count() > slots.len() / MANY_PART
     }
 
     fn are_alike(&self, slots: &[Slot]) -> bool {

@@ -23,6 +23,8 @@ pub struct PlanRequest {
     pub free: BTreeMap<HostId, u64>,
     /// By device: how much slower it is, as other jobs have planned hops there, relative to [`NO_CONTENTION`].
     pub contention: Vec<u64>,
+    /// Many of the devices were never measured.
+    pub is_guessed: bool,
 }
 
 /// The contention of a device for which no other job has planned anything.
@@ -36,6 +38,6 @@ impl PlanRequest {
     pub fn empty(at: UnixMillis, fleet: u64) -> Self {
         let (trials, devices, contention) = (Vec::new(), Vec::new(), Vec::new());
         let free = BTreeMap::new();
-        Self { at, fleet, migrates: false, trials, devices, free, contention }
+        Self { at, fleet, migrates: false, trials, devices, free, contention, is_guessed: false }
     }
 }

@@ -175,6 +175,11 @@ impl Estimates {
         is_measured.then(|| self.nanos_per_row(device, workload))
     }
 
+    /// Was anything measured on a device?
+    pub fn is_measured(&self, device: DeviceKey<'_>) -> bool {
+        self.figures_of(device).is_some_and(|of| of.measured)
+    }
+
     fn ratio(&self, workload: &WorkloadFigures) -> Ratio {
         if workload.measured { workload.ratio } else { self.typical.0 }
     }
