@@ -1,6 +1,6 @@
 //! Copies of a server's folder: what is copied, what isn't, and what goes.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bytes::Bytes;
 use sojourn_blobs::{

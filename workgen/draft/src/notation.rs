@@ -24,9 +24,7 @@ impl Reading {
         }
         let fitting = |notation: Notation| {
             let columns = table.columns.iter().filter(|column| column.unreadable.is_none());
-            columns
-                .filter(|column| column.values > 0 && are_numbers(column, notation))
-                .count()
+            columns.filter(|column| column.values > 0 && are_numbers(column, notation)).count()
         };
         let mut best = (fitting(plain), plain);
         let mut notations: Vec<Notation> = Vec::new();

@@ -1,6 +1,11 @@
 //! Tables of the shapes that people have, made up: each becomes a job file that is accepted without editing.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test ends at what it did not expect, and has files of its own"
+)]
 
 use sojourn_draft::{Draft, LabelKind, Taken, Wishes, draft};
 use sojourn_ingest::{Profile, ProfileOf, Unbounded};

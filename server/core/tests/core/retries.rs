@@ -105,11 +105,7 @@ fn a_failed_trial_begins_anew_after_the_end_of_its_job() {
     assert_eq!(job.trials[1..], before.trials[1..], "the others stay as they are");
     let lease = bench.lease(HOST);
     let (first, of) = (Base::first(trial_seed(&bench), None), hop(&lease));
-    assert_eq!(
-        (lease.unit.trial(), of.base.clone()),
-        (TrialId(0), first),
-        "from its initial weights"
-    );
+    assert_eq!((lease.unit.trial(), of.base), (TrialId(0), first), "from its initial weights");
     bench.finish(HOST, &lease);
     to_the_end(&mut bench, &by_trial);
     let job = bench.job();

@@ -71,7 +71,7 @@ pub(crate) fn npy_fortran(descr: &str, shape: &[usize], bytes: &[u8]) -> Vec<u8>
             rest /= side;
             place * side + at
         });
-        turned.extend(&bytes[place * element..][..element]);
+        turned.extend(bytes.iter().skip(place * element).take(element));
     }
     npy_in_order("True", descr, shape, &turned)
 }
