@@ -181,7 +181,7 @@ def buttons(browser):
     page.wait_for_load_state()
     expect(page.locator("#trial-0")).to_contain_text(f"/{epochs + 1}")
     page.get_by_role("button", name="Stop trial 0").click()
-    expect(page.locator("#trial-0 .state")).to_have_text("finished")
+    expect(page.locator("#trial-0 .state")).to_have_text("pruned")
     page.get_by_role("button", name="Go on trial 0").click()
     expect(page.locator("#trial-0 .state")).to_have_text("running")
     clone = page.locator("#clone-1")

@@ -200,11 +200,11 @@ fn job(
         job.comment("Columns that are left out; those of which a model can learn may come back.");
         job.line(format_args!("columns = {{ drop = ["));
         for column in left_out {
-            job.line(format_args!(
-                "    {:<30} # {}",
-                format!("{},", quoted(&column.column)),
-                column.because
-            ));
+            let named = match column.position {
+                Some(position) => format!("{position},"),
+                None => format!("{},", quoted(&column.column)),
+            };
+            job.line(format_args!("    {named:<30} # {}", column.because));
         }
         job.line(format_args!("] }}"));
     }

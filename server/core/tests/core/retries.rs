@@ -175,7 +175,8 @@ fn only_failed_trials_are_run_again() {
 fn no_rule_of_early_stopping_ends_a_trial_that_is_run_again() {
     let mut bench = Bench::new();
     bench.begin_with(data(), spec(3, &format!("{GRID}stopping = \"sha\"\n")));
-    diverge(&mut bench);
+    // Before it waits at the first rung.
+    fail_at_both_hosts(&mut bench, 0, &first_is_worst);
     to_the_end(&mut bench, &by_trial);
     ask(&mut bench, again(0, &[])).unwrap();
     // The worst of all now.

@@ -66,9 +66,10 @@ impl Csv {
                 let is_row = matches!(dialect.header, Some(Header::Position | Header::Names(_)));
                 let by_width = match reading.wanted {
                     Wanted::Features(names) if is_row => {
-                        separator::find_by_width(record, |width| {
-                            is_width(dialect.header.as_ref(), names, label, width)
-                        })
+                        let fits = |width| is_width(dialect.header.as_ref(), names, label, width);
+                        // Rows to predict may be without their label.
+                        separator::find_by_width(record, fits)
+                            .or_else(|| separator::find_by_width(record, |width| fits(width + 1)))
                     }
                     Wanted::Features(_) | Wanted::Labelled => None,
                 };
@@ -163,10 +164,10 @@ impl Csv {
     }
 }
 
-/// Can rows of so many fields be predicted by a model over these columns of files without a header? The label may be lacking.
+/// Are rows of so many fields, with their label, those of a model over these columns of files without a header?
 fn is_width(header: Option<&Header>, wanted: &[String], label: Option<&str>, width: usize) -> bool {
     if let Some(Header::Names(given)) = header {
-        return width == given.len() || width + 1 == given.len();
+        return width == given.len();
     }
     let mut positions = wanted.iter().map(String::as_str).chain(label);
     positions.all(|name| name.parse().is_ok_and(|position: usize| position <= width))
