@@ -282,7 +282,7 @@ fn a_model_of_words_predicts_by_the_words_and_means_of_its_file() {
     for (name, text) in [
         ("shirts.csv", format!("color,price,size,sold\n{lines}")),
         ("turned.csv", format!("size;color;price\n{turned}")),
-        ("other.csv", format!("size;color;price\nXL;{turned}")),
+        ("other.csv", format!("size;color;price\nXL;red;1\n{turned}")),
         ("job.toml", WITH_WORDS.to_owned()),
         ("predict.py", example()),
     ] {
@@ -478,7 +478,7 @@ fn predict(folder: &Folder, arguments: &[&str]) -> (Option<i32>, String, String)
 fn columns_are_found_by_their_names_and_labels_are_compared() {
     let folder = Folder::with(&[
         ("t.csv", "a,b,y\n1,2,1\n3,4,0\n5,-6,0\n"),
-        ("moved.csv", "y,more,b,a\n1,x,2,1\n0,x,4,3\n,x,-6,5\n"),
+        ("moved.csv", "y,more,b,a\n1,x,2,1\n0,x,4,3\nz,x,-6,5\n"),
         ("bare.csv", "a,b\n1,2\n3,4\n5,-6\n"),
         ("lacking.csv", "a,y\n1,0\n"),
         ("broken.csv", "a,b\n1,2\n3,none\n"),

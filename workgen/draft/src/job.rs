@@ -52,7 +52,7 @@ impl Length {
         /// Steps of a trial.
         const STEPS: u64 = 4000;
         let batch_size = match rows {
-            0..1000 => 16,
+            0..1000 => FEW_ROWS_BATCH,
             1000..20_000 => 32,
             20_000..200_000 => 128,
             _ => 512,
@@ -61,6 +61,16 @@ impl Length {
         Self { batch_size, epochs: (STEPS / steps).clamp(6, 60) }
     }
 }
+
+impl Length {
+    /// Is it for less than a thousand rows?
+    pub(crate) const fn is_of_few_rows(self) -> bool {
+        self.batch_size == FEW_ROWS_BATCH
+    }
+}
+
+/// Rows of a batch, where there are less than a thousand.
+const FEW_ROWS_BATCH: u64 = 16;
 
 /// Epochs without progress after which a trial ends.
 pub(crate) fn patience(length: Length) -> u64 {

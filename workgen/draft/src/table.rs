@@ -281,10 +281,14 @@ pub(crate) fn search(job: &mut JobText, length: Length, labels: LabelKind) {
         "method = \"grid\"                # every combination of the choices above"
     ));
     job.line(format_args!(
-        "metric = \"{}\"",
+        "metric = {}",
         match labels {
-            LabelKind::Classes => "valid/accuracy",
-            LabelKind::Numbers => "valid/rmse",
+            // Some dozen rows tell models apart by their probabilities, and hardly by the number of right ones.
+            LabelKind::Classes if length.is_of_few_rows() => {
+                "\"valid/loss\"          # of few rows it tells more than \"valid/accuracy\""
+            }
+            LabelKind::Classes => "\"valid/accuracy\"",
+            LabelKind::Numbers => "\"valid/rmse\"",
         }
     ));
     job.comment("A trial ends that hasn't got better for some epochs.");
