@@ -3,10 +3,11 @@
 use crate::{
     label::LabelKind,
     notation::{Reading, odd_words},
-    number::{clipped, counted, grouped, short, some},
+    number::{clipped, short, some},
 };
 use serde::Serialize;
 use sojourn_ingest::{ColumnProfile, TableProfile};
+use sojourn_protocol::figures::{count, counted};
 
 /// Words of a column that is taken as a feature for each.
 const MAX_WORDS: usize = 64;
@@ -216,7 +217,7 @@ fn words(column: &ColumnProfile) -> Result<usize, String> {
         Some(count) if count <= MAX_WORDS && column.values >= MIN_ROWS_OF_WORD * count as u64 => {
             Ok(count)
         }
-        Some(count) => Err(format!("{} different words are too many", grouped(count as u64))),
+        Some(words) => Err(format!("{} different words are too many", count(words as u64))),
         None => Err("it has thousands of different words".to_owned()),
     }
 }
@@ -225,7 +226,7 @@ fn words(column: &ColumnProfile) -> Result<usize, String> {
 fn holds(column: &ColumnProfile, reading: &Reading) -> String {
     let missing = match column.missing {
         0 => String::new(),
-        missing => format!(", {} missing", grouped(missing)),
+        missing => format!(", {} missing", count(missing)),
     };
     if let Some(what) = &column.unreadable {
         return what.clone();

@@ -3,10 +3,11 @@
 use crate::{
     Draft, LabelKind, Wishes,
     job::{JobText, Length},
-    number::{counted, quoted},
+    number::quoted,
     table::{search, training},
 };
 use sojourn_ingest::ImagesProfile;
+use sojourn_protocol::figures::counted;
 
 /// Sides that images are scaled to.
 const SIDES: [u32; 4] = [32, 64, 96, 128];
@@ -65,7 +66,7 @@ pub(crate) fn draft(images: &ImagesProfile, wishes: Wishes<'_>) -> Result<Draft,
     let remarks = vec![format!(
         "{} in {}, most of about {width} x {height} pixels; they are scaled to {side} x {side}",
         counted(rows, "image"),
-        counted(images.classes.len() as u64, "class").replace("classs", "classes")
+        counted(images.classes.len() as u64, "folder")
     )];
     Ok(Draft { job: job.finish(), files: Vec::new(), label: None, columns: Vec::new(), remarks })
 }

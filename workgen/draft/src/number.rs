@@ -1,24 +1,5 @@
 //! Numbers and lists, as people read them.
 
-/// `1,234 rows`, `1 row`.
-pub(crate) fn counted(count: u64, unit: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {unit}{plural}", grouped(count))
-}
-
-/// `1,234`
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// A number in at most six digits.
 pub(crate) fn short(number: f64) -> String {
     let magnitude = number.abs();
@@ -85,8 +66,6 @@ mod tests {
 
     #[test]
     fn numbers_and_words_are_short() {
-        assert_eq!(counted(1, "row"), "1 row");
-        assert_eq!(counted(1_234_567, "row"), "1,234,567 rows");
         assert_eq!([short(3.0), short(0.125), short(-2.5)], ["3", "0.125", "-2.5"]);
         assert_eq!(short(1.5e-7), "1.500e-7");
         assert_eq!(some(["a", "b", "c"], 2), "a, b, ...");

@@ -6,9 +6,10 @@ use crate::{
     job::{JobText, Length, patience},
     label::{LabelKind, guess, kind},
     notation::{Reading, odd_words},
-    number::{counted, grouped, key, quoted},
+    number::{key, quoted},
 };
 use sojourn_ingest::{ColumnProfile, TableProfile};
+use sojourn_protocol::figures::{count, counted};
 use sojourn_protocol::spec::{FileKind, Separator, TextEncoding};
 
 /// The words that mean a missing value unless a job says others.
@@ -151,7 +152,7 @@ fn remarks(
         remarks.push(format!(
             "`{}` was taken for {} classes; `--labels numbers` predicts it as a number",
             label.name,
-            label.different().map_or_else(|| "many".to_owned(), |count| grouped(count as u64))
+            label.different().map_or_else(|| "many".to_owned(), |classes| count(classes as u64))
         ));
     }
     let left_out: Vec<&TakenColumn> =
