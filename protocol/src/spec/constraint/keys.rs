@@ -178,7 +178,7 @@ impl Key {
     /// The key's value in a trial of the table; `None` where combinations are to differ and the trial makes no use of it.
     ///
     /// # Errors
-    /// It is a list.
+    /// A key that holds a list.
     pub(super) fn used_value<'a>(
         &self,
         config: &'a TrialConfig,
@@ -192,7 +192,7 @@ impl Key {
     /// The key's value in a trial of the table, whether or not the trial makes use of it.
     ///
     /// # Errors
-    /// It is a list.
+    /// A key that holds a list.
     pub(super) fn value<'a>(&self, config: &'a TrialConfig) -> Result<Value<'a>, String> {
         let value = match &self.place {
             Place::BuiltIn(_, read) => read(config),

@@ -26,7 +26,7 @@ const PARTS: (&str, &str) = ("/jobs/new/data", "/jobs/new");
 /// Makes the addresses in an answer relative, where a proxy is before the server.
 ///
 /// # Errors
-/// Those of the service.
+/// The errors of the service behind it.
 pub(crate) async fn relative_links(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
