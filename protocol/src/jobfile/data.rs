@@ -1,10 +1,10 @@
 //! `[data]`, and the job's name.
 
 use super::{
-    categories, dates, dialect,
+    categories, data_keys, dates, dialect,
     dimension::{self, Bounds},
     method::Method,
-    reader::JobFileNode,
+    reader::{JobFileNode, if_given},
 };
 use crate::{
     spec::{
@@ -48,7 +48,7 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         .required("train", "a data file, a folder of them, or a URL")
         .and_then(|node| path(&node));
     let kind = train.as_deref().and_then(FileKind::named);
-    let windows = optional(section, "window", window);
+    let windows = if_given(section, "window", window);
     let label = match (section.optional("label"), kind) {
         (None, Some(FileKind::Image)) => section.refuse(
             "train",
@@ -62,10 +62,10 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         }
         (None, Some(_)) => Some(Some(DEFAULT_LABEL.to_owned())),
     };
-    let features = optional(section, "features", word);
-    let labels = optional(section, "labels", path);
-    let fitting = fitting(section, kind);
-    let separator = optional(section, "separator", separator);
+    let features = if_given(section, "features", word);
+    let labels = if_given(section, "labels", path);
+    let fitting = data_keys::fit(section, kind);
+    let separator = if_given(section, "separator", separator);
     let columns = section
         .optional("columns")
         .map_or(Some(None), |node| columns(&node, known_label(&label)).map(Some));
@@ -81,21 +81,21 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         ])
     });
     let dialect = dialect::read(section, known_label(&label));
-    let tokenizer = optional(section, "tokenizer", path);
+    let tokenizer = if_given(section, "tokenizer", path);
     let length = section.optional("length").map_or(Some(BTreeMap::new()), |node| length(&node));
-    let shape = optional(section, "shape", shape);
+    let shape = if_given(section, "shape", shape);
     let channels = section.optional("channels").map_or(Some(Channels::First), |node| {
         node.word(&[("first", Channels::First), ("last", Channels::Last)])
     });
     let scale = section.optional("scale").map_or(Some(Scale::None), |node| scale(&node));
     let valid =
         section.optional("valid").map_or(Some(Split::Ratio(DEFAULT_VALID)), |node| split(&node));
-    let test = optional(section, "test", split);
+    let test = if_given(section, "test", split);
     let shards = section.optional("shards").map_or(Some(None), |node| shards(&node));
-    let shard_sizes = optional(section, "shard_sizes", |node| {
+    let shard_sizes = if_given(section, "shard_sizes", |node| {
         node.word(&[("equal", ShardSizes::Equal), ("speed", ShardSizes::Speed)])
     });
-    let seed = optional(section, "seed", |node| node.integer(0, u64::MAX));
+    let seed = if_given(section, "seed", |node| node.integer(0, u64::MAX));
     if let (Some(Split::Ratio(valid)), Some(Some(Split::Ratio(test)))) = (&valid, &test)
         && valid + test >= 1.0
     {
@@ -234,109 +234,6 @@ fn known_label(label: &Option<Option<String>>) -> Option<&str> {
 pub(super) fn known_shape(data: &DataSpec) -> Option<Option<&[u32]>> {
     let is_table = FileKind::named(&data.train).is_some_and(FileKind::is_table);
     (data.shape.is_some() || is_table).then_some(data.shape.as_deref())
-}
-
-/// The value of a key that may be left out; `None` after a problem.
-fn optional<T>(
-    section: &Table<'_>,
-    key: &str,
-    read: fn(&Node<'_>) -> Option<T>,
-) -> Option<Option<T>> {
-    section.optional(key).map_or(Some(None), |node| read(&node).map(Some))
-}
-
-/// Refuses the keys that say nothing about files of this kind.
-fn fitting(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
-    let arrays = "names an array of an NPZ or safetensors file";
-    let files = "is the file of labels beside an IDX or NPY file; here the labels are in the same \
-                 file, and `label` names them";
-    let separator = ("separator", "is for CSV files; of arrays nothing separates the columns");
-    let columns = ("columns", "names columns of a table; the features of an array have no names");
-    let categories =
-        ("categories", "names columns of a table; arrays hold numbers, and words only as labels");
-    let dates = ("dates", "names columns of a table; arrays hold numbers");
-    let missing = ("missing", "is for tables; arrays must hold finite numbers");
-    let missing_values = ("missing_values", "is for tables; arrays must hold finite numbers");
-    let header = ("header", "is for CSV files; arrays have no line of names");
-    let encoding = ("encoding", "is for CSV files; other formats say how they write words");
-    let decimal = ("decimal", "is for CSV files; arrays hold numbers as they are");
-    let thousands = ("thousands", "is for CSV files; arrays hold numbers as they are");
-    let foreign: &[(&str, &str)] = match kind {
-        Some(FileKind::Csv) => &[
-            (
-                "features",
-                "names an array; of a CSV file every column beside the label is a feature, unless `columns` says \
-                 which are",
-            ),
-            ("labels", files),
-            ("channels", "is for arrays of images; of a CSV file `shape` says what a row is"),
-        ],
-        Some(FileKind::Parquet) => &[
-            (
-                "features",
-                "names an array; of a Parquet file every column beside the label is a feature, unless `columns` says \
-                 which are",
-            ),
-            ("labels", files),
-            ("separator", "is for CSV files; a Parquet file has its columns apart"),
-            ("header", "is for CSV files; a Parquet file has the names of its columns"),
-            encoding,
-            ("decimal", "is for CSV files; a Parquet file holds numbers as they are"),
-            ("thousands", "is for CSV files; a Parquet file holds numbers as they are"),
-            ("channels", "is for arrays of images; of a Parquet file `shape` says what a row is"),
-        ],
-        Some(FileKind::Npz | FileKind::Safetensors) => &[
-            ("labels", files),
-            separator,
-            columns,
-            categories,
-            dates,
-            missing,
-            missing_values,
-            header,
-            encoding,
-            decimal,
-            thousands,
-        ],
-        Some(FileKind::Text) => &[
-            ("features", arrays),
-            ("label", "names a column; text has none, its tokens are what is learnt"),
-            ("labels", files),
-            separator,
-            columns,
-            categories,
-            dates,
-            missing,
-            missing_values,
-            header,
-            encoding,
-            decimal,
-            thousands,
-            ("shape", "is for rows of numbers; `window` says how long rows of text are"),
-            ("channels", "is for arrays of images"),
-        ],
-        Some(FileKind::Idx | FileKind::Npy) => &[
-            ("features", arrays),
-            ("label", arrays),
-            separator,
-            columns,
-            categories,
-            dates,
-            missing,
-            missing_values,
-            header,
-            encoding,
-            decimal,
-            thousands,
-        ],
-        // It is refused as a whole.
-        Some(FileKind::Image) | None => &[],
-    };
-    let refused: Vec<Option<()>> = foreign
-        .iter()
-        .filter_map(|(key, reason)| Some(section.optional(key)?.refuse(*reason)))
-        .collect();
-    refused.into_iter().collect()
 }
 
 fn path(node: &Node<'_>) -> Option<String> {
@@ -507,10 +404,10 @@ fn source(section: &Table<'_>) -> Option<SourceSpec> {
     let data = section
         .required("data", "a data file, a folder of them, or a URL")
         .and_then(|node| path(&node));
-    let fitting = fitting(section, data.as_deref().and_then(FileKind::named));
+    let fitting = data_keys::fit(section, data.as_deref().and_then(FileKind::named));
     let (features, label) =
-        (optional(section, "features", word), optional(section, "label", label));
-    let labels = optional(section, "labels", path);
+        (if_given(section, "features", word), if_given(section, "label", label));
+    let labels = if_given(section, "labels", path);
     fitting?;
     Some(SourceSpec { data: data?, features: features?, label: label?, labels: labels? })
 }

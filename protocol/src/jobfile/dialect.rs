@@ -1,6 +1,9 @@
 //! The keys of `[data]` that say how the fields of a table are written.
 
-use super::dates;
+use super::{
+    dates,
+    reader::{if_given, optional},
+};
 use crate::{
     bounds::MAX_GIVEN_NAME_CHARS,
     spec::{
@@ -15,15 +18,14 @@ const MAX_NAMES: usize = 1 << 10;
 
 /// Reads these keys; `None` after a problem. `label`: the label's column, where it is known.
 pub(super) fn read(section: &Table<'_>, label: Option<&str>) -> Option<Dialect> {
-    let header = optional(section, "header", header);
-    let missing_values = optional(section, "missing_values", missing_values);
-    let decimal = optional(section, "decimal", |node| {
+    let header = if_given(section, "header", header);
+    let missing_values = if_given(section, "missing_values", missing_values);
+    let decimal = if_given(section, "decimal", |node| {
         node.word(&[(".", DecimalSign::Point), (",", DecimalSign::Comma)])
     });
-    let thousands = optional(section, "thousands", thousands);
-    let dates =
-        section.optional("dates").map_or(Some(BTreeMap::new()), |node| dates::read(&node, label));
-    let encoding = optional(section, "encoding", |node| {
+    let thousands = if_given(section, "thousands", thousands);
+    let dates = optional(section, "dates", BTreeMap::new(), |node| dates::read(node, label));
+    let encoding = if_given(section, "encoding", |node| {
         node.word(&TextEncoding::ALL.map(|encoding| (encoding.text(), encoding)))
     });
     let numbers = Notation { decimal: decimal?.unwrap_or_default(), thousands: thousands? };
@@ -41,14 +43,6 @@ pub(super) fn read(section: &Table<'_>, label: Option<&str>) -> Option<Dialect> 
         dates: dates?,
         encoding: encoding?.unwrap_or_default(),
     })
-}
-
-fn optional<T>(
-    section: &Table<'_>,
-    key: &str,
-    read: fn(&Node<'_>) -> Option<T>,
-) -> Option<Option<T>> {
-    section.optional(key).map_or(Some(None), |node| read(&node).map(Some))
 }
 
 /// `false`, `true` or a list of names.

@@ -16,6 +16,7 @@
 mod categories;
 mod cpu_shares;
 mod data;
+mod data_keys;
 mod dates;
 mod dialect;
 mod dimension;

@@ -54,3 +54,12 @@ pub(super) fn optional<'a, T>(
 ) -> Option<T> {
     section.optional(key).map_or(Some(default), |node| read(&node))
 }
+
+/// The value of a key that may be left out; none where it is.
+pub(super) fn if_given<'a, T>(
+    section: &Table<'a>,
+    key: &str,
+    read: impl FnOnce(&Node<'a>) -> Option<T>,
+) -> Option<Option<T>> {
+    optional(section, key, None, |node| read(node).map(Some))
+}
