@@ -38,7 +38,7 @@ const VALUES: [(&str, &str); 12] = [
     ("SIZE", "1GB"),
 ];
 /// Spans with a ` = ` that aren't of a job file or a limit: of other languages, or formulas.
-const NO_TOML: [&str; 2] = ["row.names = FALSE", "j = k - warmup"];
+const NO_TOML: [&str; 3] = ["row.names = FALSE", "col.names = NA", "j = k - warmup"];
 
 /// Collects all spans in backticks in the messages of a file: in lines that aren't comments.
 fn spans(path: &Path, found: &mut BTreeSet<String>) {
