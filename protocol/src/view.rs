@@ -33,7 +33,7 @@ use crate::{
     metrics::is_default,
     report::Sums,
     residency::ResidenceView,
-    spec::{Choices, Goal, JobSpec},
+    spec::{Choices, Goal, JobSpec, Rung},
     time::UnixMillis,
     unit::Origin,
 };
@@ -305,6 +305,9 @@ pub struct TrialView {
     /// Why it has finished, where that is not the end of its last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+    /// The rung that it is on or ended on, in a search by successive halving, once it has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rung: Option<Rung>,
     /// The best epoch by the job's metric.
     pub best: Option<BestView>,
     /// The trial's last evaluation on the test data, which the search doesn't see.

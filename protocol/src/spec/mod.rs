@@ -73,7 +73,9 @@ pub use residency::{
     Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,
     ResidencyPolicy, Scope, SpeCon,
 };
-pub use stopping::{Bracket, Halving, MAX_REDUCTION, Stopping, hyperband};
+pub use stopping::{
+    Bracket, Halving, MAX_REDUCTION, Rung, Stopping, hyperband, hyperband_bracket,
+};
 pub use training::{
     DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, MAX_LOCAL_EPOCHS, Optimizer, OptimizerName,
     OptimizerSpace, Precision, Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig,

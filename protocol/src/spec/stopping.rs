@@ -1,7 +1,8 @@
 //! `search.stopping`: which trials end before their last epoch, and which wait until the search lets them go on.
 
-use crate::figures::counted;
+use crate::{figures::counted, ids::TrialId};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The largest factor by which a rung thins out trials.
 pub const MAX_REDUCTION: u32 = 1_000;
@@ -99,7 +100,67 @@ pub fn hyperband(epochs: u32, reduction: u32) -> Vec<Bracket> {
     powers.iter().enumerate().rev().map(bracket).collect()
 }
 
+/// The bracket of a trial in Hyperband, counted from 0, with what it is: brackets come again and again until all trials are in one.
+#[must_use]
+pub fn hyperband_bracket(trial: TrialId, epochs: u32, reduction: u32) -> Option<(u32, Bracket)> {
+    let all = hyperband(epochs, reduction);
+    let round = all.iter().fold(0, |sum: u32, bracket| sum.saturating_add(bracket.trials)).max(1);
+    let brackets = u32::try_from(all.len()).ok()?;
+    let before = (trial.0 / round).saturating_mul(brackets);
+    // The trial's place in the round; in the bracket that it is in, less than the bracket's trials.
+    let mut place = trial.0 % round;
+    for (at, bracket) in (before..).zip(all) {
+        match place.checked_sub(bracket.trials) {
+            Some(behind) => place = behind,
+            None => return Some((at, bracket)),
+        }
+    }
+    None
+}
+
+/// The rung of successive halving that a trial is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Rung {
+    /// Hyperband's bracket, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bracket: Option<u32>,
+    /// The rung, counted from 1.
+    pub rung: u32,
+    /// How many rungs there are.
+    pub of: u32,
+    /// Epochs after which the rung's trials are compared; of the last all.
+    pub epochs: u32,
+}
+
+impl fmt::Display for Rung {
+    /// `2/4`, or in a bracket `2/4 of bracket 1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.rung, self.of)?;
+        self.bracket.map_or(Ok(()), |bracket| write!(f, " of bracket {bracket}"))
+    }
+}
+
 impl Stopping {
+    /// The rung of a trial that is `allowed` so many of a job's epochs; `None` under other rules, and of a trial that hasn't begun.
+    #[must_use]
+    pub fn rung(&self, trial: TrialId, allowed: u32, epochs: u32) -> Option<Rung> {
+        let (bracket, rungs) = match *self {
+            Stopping::Asha(halving) | Stopping::Sha(halving) => (None, halving.rungs(epochs)),
+            Stopping::Hyperband { reduction } => {
+                let (at, bracket) = hyperband_bracket(trial, epochs, reduction)?;
+                (Some(at.saturating_add(1)), bracket.rungs)
+            }
+            Stopping::Median { .. } | Stopping::Patience { .. } => return None,
+        };
+        let of = u32::try_from(rungs.len()).ok()?;
+        // Its user may have let it train beyond a rung, or beyond the last.
+        let numbered = || (1..=of).zip(&rungs);
+        let (rung, epochs) =
+            numbered().find(|(_, epochs)| allowed <= **epochs).or_else(|| numbered().last())?;
+        (allowed > 0).then_some(Rung { bracket, rung, of, epochs: *epochs })
+    }
+
     /// The rule's word in a job file.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -213,6 +274,32 @@ mod tests {
         // Epochs that are no power: as many as divide by it.
         assert_eq!(table(10, 3), [(9, vec![1, 3, 10]), (3, vec![3, 10]), (3, vec![10])]);
         assert_eq!(table(1, 2), [(1, vec![1])]);
+    }
+
+    #[test]
+    fn a_trial_is_on_the_rung_that_it_trains_up_to() {
+        let said = |rule: Stopping, trial: u32, allowed: u32| {
+            rule.rung(TrialId(trial), allowed, 9).map(|rung| (rung.to_string(), rung.epochs))
+        };
+        let asha = Stopping::Asha(Halving::default());
+        assert_eq!(said(asha, 0, 0), None, "it hasn't begun");
+        for (allowed, rung, epochs) in [(1, "1/3", 1), (2, "2/3", 3), (3, "2/3", 3), (9, "3/3", 9)]
+        {
+            assert_eq!(said(asha, 4, allowed), Some((rung.to_owned(), epochs)), "{allowed}");
+        }
+        assert_eq!(said(asha, 4, 20), Some(("3/3".to_owned(), 9)), "extended");
+        let hyperband = Stopping::Hyperband { reduction: 3 };
+        // Brackets of 9, 3 and 3 trials, again and again.
+        for (trial, allowed, rung) in [
+            (0, 1, "1/3 of bracket 1"),
+            (8, 9, "3/3 of bracket 1"),
+            (9, 3, "1/2 of bracket 2"),
+            (14, 9, "1/1 of bracket 3"),
+            (15, 3, "2/3 of bracket 4"),
+        ] {
+            assert_eq!(said(hyperband, trial, allowed).unwrap().0, rung, "{trial}");
+        }
+        assert_eq!(said(Stopping::Patience { epochs: 2, min_delta: 0.0 }, 0, 3), None);
     }
 
     #[test]

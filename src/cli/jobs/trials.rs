@@ -68,10 +68,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         return trials_csv::trials(&detail.summary.metric, &trials);
     }
     trials.sort_by(|a, b| TrialView::leader_board(detail.spec.search.goal, a, b));
-    let mut grid = board(&detail.summary.metric);
-    for trial in &trials {
-        grid.row(board_fields(trial));
-    }
+    let grid = whole_board(&detail.summary.metric, &trials);
     let mut lines = vec![grid.text()];
     let over_seeds = over_seeds(&trials, detail.spec.search.goal);
     if !over_seeds.is_empty() {
@@ -107,16 +104,38 @@ fn seeds_board(metric: &str, configurations: &[OverSeeds]) -> String {
     grid.text()
 }
 
+/// The leader board of these trials, with their rungs in a search by successive halving.
+fn whole_board(metric: &str, trials: &[TrialView]) -> Grid {
+    if trials.iter().all(|trial| trial.rung.is_none()) {
+        let mut grid = board(metric);
+        trials.iter().for_each(|trial| grid.row(board_fields(trial)));
+        return grid;
+    }
+    let metric = metric.to_uppercase();
+    let [trial, name, epoch, value, of_epoch, state] = columns(&metric);
+    let mut grid = Grid::new(&[trial, name, epoch, ("RUNG", Column::Text), value, of_epoch, state]);
+    for trial in trials {
+        let rung = trial.rung.map_or_else(|| "-".to_owned(), |rung| rung.to_string());
+        let [number, name, epoch, value, of_epoch, state] = board_fields(trial);
+        grid.row([number, name, epoch, rung, value, of_epoch, state]);
+    }
+    grid
+}
+
 /// A leader board without rows; `metric` is the job's.
 pub(crate) fn board(metric: &str) -> Grid {
-    Grid::new(&[
+    Grid::new(&columns(&metric.to_uppercase()))
+}
+
+fn columns(metric: &str) -> [(&str, Column); 6] {
+    [
         ("TRIAL", Column::Number),
         ("NAME", Column::Text),
         ("EPOCH", Column::Number),
-        (&metric.to_uppercase(), Column::Number),
+        (metric, Column::Number),
         ("OF EPOCH", Column::Number),
         ("STATE", Column::Text),
-    ])
+    ]
 }
 
 /// A trial's line of a leader board.

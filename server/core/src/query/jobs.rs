@@ -6,6 +6,7 @@ use sojourn_protocol::{
     ids::{HostId, JobId, TrialId},
     quantity::{SaturatingFrom as _, to_u64, to_usize},
     residency::ResidenceView,
+    spec::Rung,
     view::{
         BestView, CurveView, DoubtView, EvaluationView, JobDetail, JobOwner, JobState, JobView,
         TimeLeft, TrialHistory, TrialPhase, TrialState, TrialView, leader_board,
@@ -181,6 +182,7 @@ impl Views<'_> {
             numeric_class: trial.class,
             curve: trial.curve.iter().cloned().map(CurveView::from).collect(),
             stopped: trial.stopped_because(&job.spec.search),
+            rung: rung(job, trial),
             best: trial.best.map(|best| BestView {
                 trial: trial.id,
                 name: trial.name(),
@@ -197,6 +199,12 @@ impl Views<'_> {
                 .map(|of| ResidenceView { host: of.host, category: of.category }),
         }
     }
+}
+
+/// The rung that a trial is on.
+fn rung(job: &Job, trial: &Trial) -> Option<Rung> {
+    let (rule, epochs) = (job.spec.search.stopping?, job.spec.training.epochs);
+    rule.rung(trial.id, trial.chain.epochs(), epochs)
 }
 
 /// How far a trial has got.

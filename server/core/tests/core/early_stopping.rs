@@ -35,6 +35,9 @@ fn the_best_of_each_rung_go_on_and_the_others_end_with_what_they_have() {
             Some("stopped after 1 epoch: place 4 of 9 after 1 epoch: the best 3 go on")
         );
         assert_eq!(trials[0].stopped, None);
+        let rungs: Vec<String> =
+            trials.iter().take(4).map(|trial| trial.rung.unwrap().to_string()).collect();
+        assert_eq!(rungs, ["3/3", "2/3", "2/3", "1/3"]);
         assert_eq!(bench.core.state().jobs[&JOB].load, [0, 0]);
         let went_on = events.iter().filter(|event| matches!(event, Event::TrialContinued { .. }));
         assert_eq!(went_on.count(), 3 + 1);
@@ -50,6 +53,8 @@ fn asha_begins_trials_as_there_are_slots_and_promotes_without_waiting_for_a_rung
         trials.iter().filter(|of| of.chain.epochs() > 0).count()
     };
     assert_eq!(begun(&bench), 4, "two for each of two slots");
+    let on_rungs = bench.trials().iter().filter(|trial| trial.rung.is_some()).count();
+    assert_eq!(on_rungs, 4, "the others are on none yet");
     let waiting = bench.trials()[5].waiting.clone();
     assert_eq!(waiting.as_deref(), Some("the search begins it when fewer trials train"));
     assert_eq!(bench.job().waiting, None, "the job doesn't wait, although trials do");

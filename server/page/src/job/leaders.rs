@@ -229,6 +229,7 @@ fn state(trial: &TrialView) -> Markup {
         .then(|| format!("{} unverified", figures::counted(trial.unverified, "result")));
     html! {
         (words::state_as(trial.state.name(), phase))
+        @if let Some(rung) = trial.rung { " " span.hint { "rung " (rung) } }
         @if let Some(why) = why { " " span.hint { (why) } }
         @if let Some(unverified) = unverified { " " strong.error { (unverified) } }
     }
@@ -322,6 +323,7 @@ mod tests {
             numeric_class: None,
             curve: Vec::new(),
             stopped: None,
+            rung: None,
             best: None,
             test: None,
             unverified: 0,

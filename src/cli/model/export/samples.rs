@@ -141,6 +141,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
             numeric_class: None,
             curve,
             stopped: None,
+            rung: None,
             best,
             test,
             unverified: 0,

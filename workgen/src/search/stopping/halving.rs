@@ -5,7 +5,7 @@ use super::{Decision, TrialProgress, bracket::Bracket};
 use sojourn_protocol::{
     ids::TrialId,
     quantity::to_usize,
-    spec::{Goal, Halving, hyperband},
+    spec::{Goal, Halving, hyperband, hyperband_bracket},
 };
 use std::collections::BTreeSet;
 
@@ -122,15 +122,6 @@ impl Brackets {
 
 /// Epochs of the first rung of the trial's bracket.
 pub(super) fn first_epochs_of_bracket(trial: TrialId, epochs: u32, reduction: u32) -> u32 {
-    let all = hyperband(epochs, reduction);
-    let round = all.iter().fold(0, |sum: u32, bracket| sum.saturating_add(bracket.trials)).max(1);
-    // Its place in the round; in the bracket that it is in, less than the bracket's trials.
-    let mut place = trial.0 % round;
-    for bracket in &all {
-        match place.checked_sub(bracket.trials) {
-            Some(behind) => place = behind,
-            None => return bracket.rungs.first().copied().unwrap_or(epochs),
-        }
-    }
-    epochs
+    let bracket = hyperband_bracket(trial, epochs, reduction);
+    bracket.and_then(|(_, bracket)| bracket.rungs.first().copied()).unwrap_or(epochs)
 }
