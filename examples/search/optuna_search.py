@@ -40,7 +40,7 @@ def to_optuna(space, choices):
     """The values of one of the job's trials as Optuna's parameters."""
     params = {name.rsplit(".", 1)[-1]: value for name, value in choices.items()}
     for name, dimension in space.items():
-        if isinstance(dimension, CategoricalDistribution):
+        if isinstance(dimension, CategoricalDistribution) and name in params:  # not every trial has all settings
             params[name] = next(text for text in dimension.choices if json.loads(text) == params[name])
     return params
 

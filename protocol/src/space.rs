@@ -6,6 +6,10 @@ use crate::spec::{ModelSpace, TrainingSpace};
 
 /// The forms of a dimension.
 const FORMS: [&str; 4] = ["fixed", "choice", "range", "normal"];
+/// The form of a dimension that only some trials have.
+const CONDITIONAL: &str = "conditional";
+/// The form of a number that follows from other settings.
+const TIED: &str = "tied";
 
 /// A space as JSON: `{"models": [..], "training": {..}}`.
 #[must_use]
@@ -24,8 +28,13 @@ pub fn places(space: &Value) -> Vec<String> {
 fn walk(at: &str, value: &Value, places: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
-            let mut keys = fields.keys();
-            if fields.len() == 1 && keys.next().is_some_and(|key| FORMS.contains(&key.as_str())) {
+            let is_form = |key: &String, value: &Value| match key.as_str() {
+                // A key of a user's own model may have any name.
+                CONDITIONAL => value.get("when").is_some(),
+                TIED => value.is_string(),
+                key => FORMS.contains(&key),
+            };
+            if fields.len() == 1 && fields.iter().all(|(key, value)| is_form(key, value)) {
                 places.push(at.to_owned());
                 return;
             }
@@ -72,6 +81,12 @@ pub fn in_words(dimension: &Value) -> String {
     if let Some(values) = dimension.get("choice") {
         return format!("{{ choice = {values} }}");
     }
+    if let Some(formula) = dimension.get(TIED) {
+        return format!("{{ formula = {formula} }}");
+    }
+    if let Some(conditional) = dimension.get(CONDITIONAL) {
+        return conditional_in_words(conditional).unwrap_or_else(|| dimension.to_string());
+    }
     let of = |part: &str, key: &str| dimension.get(part).and_then(|part| part.get(key));
     let mut options = String::new();
     for (part, key) in [("range", "points"), ("range", "step"), ("normal", "truncate")] {
@@ -92,6 +107,23 @@ pub fn in_words(dimension: &Value) -> String {
     ends("range", form, "low", "high")
         .or_else(|| ends("normal", "normal", "mean", "deviation"))
         .unwrap_or_else(|| dimension.to_string())
+}
+
+/// `{ choice = [0.5,0.9], when = { optimizer = ["sgd"] }, otherwise = 0.0 }`.
+fn conditional_in_words(conditional: &Value) -> Option<String> {
+    let inner = in_words(conditional.get("dimension")?);
+    let inner = inner.strip_suffix(" }")?;
+    let settings = conditional.get("when")?.as_object()?.iter();
+    let settings: Vec<String> =
+        settings.map(|(name, values)| format!("{} = {values}", toml_key(name))).collect();
+    let otherwise = conditional.get("otherwise")?;
+    Some(format!("{inner}, when = {{ {} }}, otherwise = {otherwise} }}", settings.join(", ")))
+}
+
+/// A name as a key of TOML: in quotes where it has dots.
+fn toml_key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.chars().all(is_bare) { name.to_owned() } else { Value::from(name).to_string() }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! `[data]`, and the job's name.
 
 use super::{
-    categories, data_keys, dates, dialect,
-    dimension::{self, Bounds},
+    categories, data_keys, dates, dialect, dimension,
+    element::Bounds,
     method::Method,
     reader::{JobFileNode, if_given},
 };
@@ -179,7 +179,7 @@ pub(super) fn fits_models(
     }
     for model in models {
         let ModelSpace::Graph(space) = model else { continue };
-        let values = dimension::read(&node, Bounds::AtLeastOne, method)?;
+        let values = dimension::read(&node, Bounds::AtLeastOne, method, None)?;
         if space.values.insert(WINDOW.to_owned(), values).is_some() {
             return node.refuse("is a key of a `[[model]]` too; leave out one of them");
         }
@@ -190,7 +190,7 @@ pub(super) fn fits_models(
 /// The longest window of a number or a choice of them; the others must divide it.
 fn window(node: &Node<'_>) -> Option<u32> {
     let wanted = "a number of tokens, or `{ choice = [64, 128] }`";
-    let choices = match node.is_table() {
+    let mut choices = match node.is_table() {
         true => node
             .peek()
             .and_then(|section| section.optional("choice"))
@@ -198,6 +198,7 @@ fn window(node: &Node<'_>) -> Option<u32> {
             .list(wanted)?,
         false => Vec::new(),
     };
+    choices.extend(node.peek().and_then(|section| section.optional("otherwise")));
     let read = |node: &Node<'_>| node.integer(1, MAX_WINDOW);
     let windows: Vec<u32> = match choices.as_slice() {
         [] => vec![read(node)?],

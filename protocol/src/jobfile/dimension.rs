@@ -1,10 +1,12 @@
-//! A value that a search may vary: plain, a choice, a range, or normal numbers.
+//! A value that a search may vary: plain, a choice, a range, normal numbers, or a formula of others.
 
-use super::{method::Method, reader::JobFileNode};
-use crate::spec::{
-    OptimizerName, Pool, Precision, Ratio, Real, Sampling, Setting,
-    dimension::{Dimension, MAX_STEPS, Normal, Range, Spread},
+use super::{
+    condition,
+    element::{Bounds, Element},
+    method::Method,
+    reader::JobFileNode,
 };
+use crate::spec::dimension::{Conditional, Dimension, MAX_STEPS, Normal, Range, Spread};
 use sojourn_forms::{Node, Table, list};
 
 /// A form of a dimension.
@@ -13,6 +15,7 @@ enum Form {
     Choice,
     Range(Spread),
     Normal,
+    Formula,
 }
 
 const FORMS: &[(&str, Form)] = &[
@@ -22,190 +25,18 @@ const FORMS: &[(&str, Form)] = &[
     ("int", Form::Range(Spread::Integer)),
     ("log_int", Form::Range(Spread::LogInteger)),
     ("normal", Form::Normal),
+    ("formula", Form::Formula),
 ];
 /// The keys that may stand beside a form.
-const OPTIONS: &[&str] = &["points", "step", "truncate"];
+const OPTIONS: &[&str] = &["points", "step", "truncate", "when", "otherwise"];
 
-/// The numbers that are allowed.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Bounds {
-    /// Any number.
-    Any,
-    /// Anything above 0.
-    Positive,
-    /// Anything from 0 on.
-    NotNegative,
-    /// From 0 on, below 1.
-    ZeroToBelowOne,
-    /// Above 0, up to 1.
-    AboveZeroToOne,
-    /// From 0 to 1.
-    ZeroToOne,
-    /// From 1 on.
-    AtLeastOne,
-}
-
-impl Bounds {
-    fn hold(self, number: f64) -> bool {
-        match self {
-            Bounds::Any => true,
-            Bounds::Positive => number > 0.0,
-            Bounds::NotNegative => number >= 0.0,
-            Bounds::ZeroToBelowOne => (0.0..1.0).contains(&number),
-            Bounds::AboveZeroToOne => number > 0.0 && number <= 1.0,
-            Bounds::ZeroToOne => (0.0..=1.0).contains(&number),
-            Bounds::AtLeastOne => number >= 1.0,
-        }
-    }
-
-    fn wanted(self) -> &'static str {
-        match self {
-            Bounds::Any => "a number",
-            Bounds::Positive => "a number above 0",
-            Bounds::NotNegative => "a number of at least 0",
-            Bounds::ZeroToBelowOne => "a number of at least 0 and below 1",
-            Bounds::AboveZeroToOne => "a number above 0 and at most 1",
-            Bounds::ZeroToOne => "a number from 0 to 1",
-            Bounds::AtLeastOne => "a number of at least 1",
-        }
-    }
-
-    fn check(self, node: &Node<'_>, number: f64) -> Option<f64> {
-        if self.hold(number) {
-            Some(number)
-        } else {
-            node.refuse(format!("is {number}; {} is wanted", self.wanted()))
-        }
-    }
-}
-
-/// A type that a dimension can have.
-pub(super) trait Element: Sized {
-    /// Are ranges of it possible?
-    const RANGES: bool;
-    /// Can it be any number, whole or not?
-    const FRACTIONS: bool = false;
-    /// Reads one plain value.
-    fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self>;
-    /// Is a plain value of this type a list?
-    const LIST: bool = false;
-    /// The largest number that it can be.
-    const MAX: f64 = f64::MAX;
-}
-
-impl Element for f64 {
-    const RANGES: bool = true;
-    const FRACTIONS: bool = true;
-    fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
-        bounds.check(node, node.number()?)
-    }
-}
-
-impl Element for u32 {
-    const RANGES: bool = true;
-    const MAX: f64 = 4_294_967_295.0;
-    fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
-        let low = u32::from(!bounds.hold(0.0));
-        node.integer(low, u32::MAX)
-    }
-}
-
-impl Element for Ratio {
-    const RANGES: bool = true;
-    const FRACTIONS: bool = true;
-    fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
-        f64::read(node, bounds).map(Ratio)
-    }
-}
-
-impl Element for bool {
-    const RANGES: bool = false;
-    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
-        node.boolean()
-    }
-}
-
-impl Element for Pool {
-    const RANGES: bool = false;
-    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
-        node.word(&[("max", Pool::Max), ("average", Pool::Average), ("none", Pool::None)])
-    }
-}
-
-impl Element for Precision {
-    const RANGES: bool = false;
-    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
-        node.word(&[("f32", Precision::F32), ("bf16", Precision::Bf16)])
-    }
-}
-
-impl Element for Sampling {
-    const RANGES: bool = false;
-    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
-        node.word(&[("shuffled", Sampling::Shuffled), ("balanced", Sampling::Balanced)])
-    }
-}
-
-/// The most bytes of a text among the keys of a user's own model.
-const MAX_TEXT: usize = 200;
-
-impl Element for Setting {
-    const RANGES: bool = true;
-    const FRACTIONS: bool = true;
-    const LIST: bool = true;
-    fn read(node: &Node<'_>, bounds: Bounds) -> Option<Self> {
-        if node.is_list() {
-            let elements = node.list("a list of values")?;
-            // Every element is looked at, so that every problem is reported.
-            let read: Vec<Option<Setting>> =
-                elements.iter().map(|element| Self::read(element, bounds)).collect();
-            return read.into_iter().collect::<Option<_>>().map(Setting::List);
-        }
-        if node.is_string() {
-            let text = node.string("text")?;
-            return match text.len() {
-                ..=MAX_TEXT => Some(Setting::Text(text.to_owned())),
-                _ => node.refuse(format!("has more than {MAX_TEXT} bytes")),
-            };
-        }
-        if node.is_boolean() {
-            return node.boolean().map(Setting::Switch);
-        }
-        if node.is_integer() {
-            return node.integer(i64::MIN, i64::MAX).map(Setting::Whole);
-        }
-        f64::read(node, bounds).map(|number| Setting::Real(Real(number)))
-    }
-}
-
-impl Element for Vec<u32> {
-    const RANGES: bool = false;
-    const LIST: bool = true;
-    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
-        let elements = node.list("a list of whole numbers, e.g. `[64, 32]`,")?;
-        // Every element is looked at, so that every problem is reported.
-        let numbers: Vec<Option<u32>> =
-            elements.iter().map(|element| element.integer(1, 1 << 20)).collect();
-        numbers.into_iter().collect()
-    }
-}
-
-impl Element for OptimizerName {
-    const RANGES: bool = false;
-    fn read(node: &Node<'_>, _: Bounds) -> Option<Self> {
-        node.word(OPTIMIZERS)
-    }
-}
-
-/// The optimisers by their words.
-pub(super) const OPTIMIZERS: &[(&str, OptimizerName)] =
-    &[("sgd", OptimizerName::Sgd), ("adam", OptimizerName::Adam), ("adamw", OptimizerName::Adamw)];
-
-/// Reads a dimension. `method` is needed because a grid must know how many values a range gives.
+/// Reads a dimension. `method` is needed because a grid must know how many values a range gives. `default`: the value where the key is left
+/// out, if it may be.
 pub(super) fn read<T: Element>(
     node: &Node<'_>,
     bounds: Bounds,
     method: Option<Method>,
+    default: Option<&T>,
 ) -> Option<Dimension<T>> {
     if !node.is_table() {
         if node.is_list() && !T::LIST {
@@ -213,19 +44,41 @@ pub(super) fn read<T: Element>(
                 "is a list; one value is wanted, or to search over several: `{ choice = [...] }`",
             );
         }
+        if T::RANGES && !T::LIST && node.is_string() {
+            return condition::formula(node).map(Dimension::Tied);
+        }
         return T::read(node, bounds).map(Dimension::Fixed);
     }
-    searched(node, bounds, method)
+    let forms: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
+    let section = node.section_of(&[&forms, OPTIONS].concat())?;
+    let searched = searched(node, &section, bounds, method);
+    let otherwise = section.optional("otherwise");
+    let Some(when) = section.optional("when") else {
+        return match otherwise {
+            None => searched,
+            Some(node) => node.refuse("goes with `when`: the value of trials that don't meet it"),
+        };
+    };
+    let when = condition::read(&when);
+    let otherwise = match otherwise {
+        Some(node) => T::read(&node, bounds),
+        None => default.cloned().or_else(|| {
+            let text = "is missing: the value of trials that don't meet `when`, since the key has no default";
+            section.refuse("otherwise", text)
+        }),
+    };
+    let (dimension, when, otherwise) = (searched?, when?, otherwise?);
+    Some(Dimension::Conditional(Box::new(Conditional { dimension, when, otherwise })))
 }
 
 /// Reads a dimension that varies: a table with one of the forms.
 fn searched<T: Element>(
     node: &Node<'_>,
+    section: &Table<'_>,
     bounds: Bounds,
     method: Option<Method>,
 ) -> Option<Dimension<T>> {
     let forms: Vec<&str> = FORMS.iter().map(|(word, _)| *word).collect();
-    let section = node.section_of(&[&forms, OPTIONS].concat())?;
     let there: Vec<_> = FORMS
         .iter()
         .filter_map(|(word, form)| Some((*word, *form, section.optional(word)?)))
@@ -239,6 +92,7 @@ fn searched<T: Element>(
         Form::Choice => &[("points", "a range"), ("step", "a range"), ("truncate", "`normal`")],
         Form::Range(_) => &[("truncate", "`normal`")],
         Form::Normal => &[("points", "a range"), ("step", "a range")],
+        Form::Formula => &[("points", "a range"), ("step", "a range"), ("truncate", "`normal`")],
     };
     if let Some((option, of)) =
         foreign.iter().find(|(option, _)| section.optional(option).is_some())
@@ -248,9 +102,10 @@ fn searched<T: Element>(
     if !T::RANGES && !matches!(form, Form::Choice) {
         return values.refuse("has no meaning here; `choice` is the way to search over this key");
     }
-    let numbers = Numbers { node, section: &section, word, values, bounds };
+    let numbers = Numbers { node, section, word, values, bounds };
     match form {
         Form::Choice => choice(values, bounds),
+        Form::Formula => condition::formula(values).map(Dimension::Tied),
         Form::Normal if !T::FRACTIONS => values.refuse(
             "has no meaning here: whole numbers are wanted; `int` and `log_int` give them",
         ),

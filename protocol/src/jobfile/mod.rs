@@ -5,7 +5,9 @@
 //! | file | reads |
 //! |---|---|
 //! | `reader` | tables, with the keys that the vocabulary has for them |
+//! | `element` | one plain value of a key |
 //! | `dimension` | a plain value, `{ choice = … }`, ranges, `{ normal = … }` |
+//! | `condition` | `when` of a dimension, and formulas |
 //! | `data`, `model`, `training`, `search`, `placement` | the tables of those names |
 //! | `dates` | `data.dates`: columns of dates |
 //! | `dialect` | the keys of `[data]` on how the fields of tables are written |
@@ -14,12 +16,14 @@
 //! | `vocabulary` | every key there is |
 
 mod categories;
+mod condition;
 mod cpu_shares;
 mod data;
 mod data_keys;
 mod dates;
 mod dialect;
 mod dimension;
+mod element;
 mod error;
 mod init;
 mod merge;
@@ -60,7 +64,17 @@ pub fn parse(text: &str) -> Result<JobSpec, JobFileError> {
 /// # Errors
 /// Every problem that was found, in the order of their lines.
 pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFileError> {
-    parse_for(text, None, open)
+    parse_for(text, None, Conditions::Checked, open)
+}
+
+/// Reads a small job file of which single dimensions are taken into another job. Their conditions are of settings of that one, and aren't
+/// looked at: see [`JobSpec::check_space`].
+///
+/// # Errors
+/// Every problem that was found, in the order of their lines.
+pub fn parse_dimensions(text: &str) -> Result<JobSpec, JobFileError> {
+    let conditions = Conditions::OfAnotherJob;
+    parse_for(text, None, conditions, &mut |_| Err("can't be read here".to_owned()))
 }
 
 /// Reads the text of a job file for a job over the data of an earlier one: `[data]` is that one's, and what the file says there isn't
@@ -69,17 +83,42 @@ pub fn parse_with(text: &str, open: &mut OpenModel<'_>) -> Result<JobSpec, JobFi
 /// # Errors
 /// Every problem that was found, in the order of their lines.
 pub fn parse_over(text: &str, data: &DataSpec) -> Result<JobSpec, JobFileError> {
-    parse_for(text, Some(data), &mut |_| Err("can't be read here".to_owned()))
+    let conditions = Conditions::Checked;
+    parse_for(text, Some(data), conditions, &mut |_| Err("can't be read here".to_owned()))
+}
+
+/// The job whose settings the conditions of dimensions name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Conditions {
+    /// The job that is read, which must have them.
+    Checked,
+    /// Another job.
+    OfAnotherJob,
 }
 
 /// `given`: the data of an earlier job, which it is for.
 fn parse_for(
     text: &str,
     given: Option<&DataSpec>,
+    conditions: Conditions,
     open: &mut OpenModel<'_>,
 ) -> Result<JobSpec, JobFileError> {
-    sojourn_forms::read(text, "can't be read as a job", |root| read(&root, given, open))
-        .map_err(JobFileError::new)
+    sojourn_forms::read(text, "can't be read as a job", |root| {
+        let spec = read(&root, given, open)?;
+        match conditions {
+            Conditions::Checked => finish(&root, spec),
+            Conditions::OfAnotherJob => Some(spec),
+        }
+    })
+    .map_err(JobFileError::new)
+}
+
+/// Checks what the tables say together.
+fn finish(root: &Table<'_>, mut spec: JobSpec) -> Option<JobSpec> {
+    condition::check(root, &spec)?;
+    spec.name_distinct_combinations();
+    search::check_constraints(root.optional("search").as_ref(), &spec)?;
+    Some(spec)
 }
 
 /// Reads all tables; `None` only after a problem was reported.
@@ -146,7 +185,7 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
     if given.is_none() {
         data::fits_models(root, &mut models, method)?;
     }
-    let mut spec = JobSpec {
+    Some(JobSpec {
         name: name?,
         seed: seeds.as_ref()?.first(),
         seeds: seeds?.repeated(repeat?),
@@ -156,10 +195,7 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
         training: training?,
         search: search?,
         placement: placement?,
-    };
-    spec.name_distinct_combinations();
-    search::check_constraints(search_node.as_ref(), &spec)?;
-    Some(spec)
+    })
 }
 
 /// `seed`: a number, or several to train each configuration with.

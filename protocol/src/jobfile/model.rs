@@ -1,7 +1,8 @@
 //! `[[model]]`: the architectures and their own dimensions.
 
 use super::{
-    dimension::{self, Bounds, Element},
+    dimension,
+    element::{Bounds, Element},
     method::Method,
 };
 use crate::spec::{
@@ -114,7 +115,7 @@ impl ModelTable<'_> {
         let batch_norm = self.or("batch_norm", Bounds::NotNegative, Dimension::default());
         let dropout = self.or("dropout", Bounds::ZeroToBelowOne, Dimension::default());
         let channels = channels?;
-        if channels.values().iter().any(Vec::is_empty) {
+        if channels.values().into_iter().any(Vec::is_empty) {
             let text = "has an empty list; a `cnn` needs at least one convolution";
             return self.section.refuse("channels", text);
         }
@@ -133,12 +134,12 @@ impl ModelTable<'_> {
         let depth: Option<Dimension<u32>> = self.required("depth", what);
         let width = self.or("width", Bounds::AtLeastOne, Resnet::WIDTH.into());
         let depth = depth?;
-        if matches!(depth, Dimension::Range(_)) {
+        if depth.range().is_some() {
             let text = "can't be a range: it must be 9n + 2; `choice` is the way to search over it";
             return self.section.refuse("depth", text);
         }
         let width = width?;
-        for depth in depth.values().iter().copied() {
+        for depth in depth.values().into_iter().copied() {
             let resnet = Resnet { depth, width: Resnet::WIDTH };
             if resnet.blocks().is_none() {
                 let text = format!("is {depth}; 9n + 2 is wanted: 11, 20, 29, and so on");
@@ -175,12 +176,12 @@ impl ModelTable<'_> {
             return node
                 .refuse("can't be a name in Python: letters, digits and `_`, a letter first");
         }
-        Some((key.to_owned(), dimension::read(node, Bounds::Any, self.method)?))
+        Some((key.to_owned(), dimension::read(node, Bounds::Any, self.method, None)?))
     }
 
     fn required<T: Element>(&self, key: &str, what: &str) -> Option<Dimension<T>> {
         let node = self.section.required(key, what)?;
-        dimension::read(&node, Bounds::AtLeastOne, self.method)
+        dimension::read(&node, Bounds::AtLeastOne, self.method, None)
     }
 
     fn or<T: Element>(
@@ -191,7 +192,9 @@ impl ModelTable<'_> {
     ) -> Option<Dimension<T>> {
         match self.section.optional(key) {
             None => Some(default),
-            Some(node) => dimension::read(&node, bounds, self.method),
+            Some(node) => {
+                dimension::read(&node, bounds, self.method, default.values().first().copied())
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `[training]`: epochs, batches, loss, optimiser, schedule.
 
 use super::{
-    dimension::{self, Bounds, Element, OPTIMIZERS},
+    dimension,
+    element::{Bounds, Element, OPTIMIZERS},
     method::Method,
     reader::JobFileNode,
 };
@@ -109,7 +110,7 @@ fn sampling(
     loss: Option<Loss>,
 ) -> Option<Dimension<Sampling>> {
     let sampling = number(section, "sampling", Bounds::NotNegative, method, Sampling::Shuffled)?;
-    if loss == Some(Loss::Mse) && sampling.values().contains(&Sampling::Balanced) {
+    if loss == Some(Loss::Mse) && sampling.values().contains(&&Sampling::Balanced) {
         return section.refuse("sampling", format!("is `\"balanced\"`, which {NEEDS_CLASSES}"));
     }
     Some(sampling)
@@ -143,10 +144,8 @@ fn augment(
         }
         None => None,
     };
-    let most = match &space.crop {
-        Dimension::Range(range) => range.high,
-        written => written.values().iter().max().map_or(0.0, |crop| f64::from(*crop)),
-    };
+    let written = space.crop.values().into_iter().max().map_or(0.0, |crop| f64::from(*crop));
+    let most = space.crop.range().map_or(written, |range| range.high.max(written));
     if let Some(side) = image.filter(|side| most > f64::from(**side)) {
         let text = format!("goes up to {most}, more than the images' shorter side, {side}");
         return section.refuse("crop", text);
@@ -163,7 +162,10 @@ fn number<T: Element>(
 ) -> Option<Dimension<T>> {
     match section.optional(key) {
         None => Some(default.into()),
-        Some(node) => dimension::read(&node, bounds, method),
+        Some(node) => {
+            let default = default.into();
+            dimension::read(&node, bounds, method, default.values().first().copied())
+        }
     }
 }
 
@@ -176,11 +178,16 @@ fn optimizer(node: &Node<'_>, method: Option<Method>) -> Option<OptimizerSpace> 
         &section.required("name", "`sgd`, `adam` or `adamw`")?,
         Bounds::NotNegative,
         method,
+        None,
     )?;
     let others: &[&str] = match name {
         Dimension::Fixed(OptimizerName::Sgd) => &["beta1", "beta2", "eps"],
         Dimension::Fixed(OptimizerName::Adam | OptimizerName::Adamw) => &["momentum"],
-        Dimension::Choice(_) | Dimension::Range(_) | Dimension::Normal(_) => &[],
+        Dimension::Choice(_)
+        | Dimension::Range(_)
+        | Dimension::Normal(_)
+        | Dimension::Conditional(_)
+        | Dimension::Tied(_) => &[],
     };
     let mut mine = Some(());
     for node in others.iter().filter_map(|key| section.optional(key)) {

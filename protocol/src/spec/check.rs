@@ -14,7 +14,18 @@ impl TrialConfig {
     /// # Errors
     /// The first one that can't, by its key and value.
     pub fn check(&self) -> Result<(), String> {
-        self.model.check()?;
+        self.check_values()?;
+        match &self.model {
+            Architecture::Graph(graph) if graph.exported.is_none() => {
+                Err(format!("`{}` has not been exported for these values", graph.entry))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of a model that may be still to be exported.
+    pub(super) fn check_values(&self) -> Result<(), String> {
+        self.model.check_sizes()?;
         self.training.check()
     }
 
@@ -47,7 +58,7 @@ impl TrialConfig {
 }
 
 impl Architecture {
-    fn check(&self) -> Result<(), String> {
+    fn check_sizes(&self) -> Result<(), String> {
         let dropout = |Ratio(ratio)| want("model.dropout", ratio, (0.0..1.0).contains(&ratio));
         match self {
             Architecture::Mlp(mlp) => {
@@ -64,10 +75,7 @@ impl Architecture {
                 want("model.depth", f64::from(resnet.depth), resnet.blocks().is_some())?;
                 each_positive("model.width", &[resnet.width])
             }
-            Architecture::Graph(graph) => match graph.exported {
-                Some(_) => Ok(()),
-                None => Err(format!("`{}` has not been exported for these values", graph.entry)),
-            },
+            Architecture::Graph(_) => Ok(()),
         }
     }
 }

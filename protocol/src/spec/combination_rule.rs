@@ -5,10 +5,11 @@
 
 use super::{
     Dimension, JobSpec, ModelSpace, OptimizerName, Pool, ScheduleName, SearchMethod, TrialConfig,
-    dimension::{Chooser, Normal, Range, is_default},
+    dimension::{Chooser, Normal, Presence, Range, is_default},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The combinations of a space that are trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,7 +118,9 @@ impl JobSpec {
         let mut survey = Survey::default();
         // A space without a value is reported when its trials are made.
         let _ = self.close(table, &mut survey);
-        let unused = |asked: &&Asked| self.may_go_unused(table, &asked.name);
+        let is_conditional = |asked: &Asked| survey.conditional.contains(&asked.name);
+        let unused =
+            |asked: &&Asked| is_conditional(asked) || self.may_go_unused(table, &asked.name);
         let always = |asked: &&Asked| !unused(asked);
         let may_go_unused = survey.asked.iter().any(|asked| unused(&asked));
         let has = |kind: Kind| survey.asked.iter().any(|asked| asked.kind == kind);
@@ -133,7 +136,7 @@ impl JobSpec {
     /// Are there trials of a model table that make no use of the dimension of this name?
     fn may_go_unused(&self, table: usize, name: &str) -> bool {
         let without = |uses: fn(OptimizerName) -> bool| {
-            self.training.optimizer.name.values().iter().any(|name| !uses(*name))
+            self.training.optimizer.name.values().into_iter().any(|name| !uses(*name))
         };
         let schedule = self.training.schedule.name;
         match name {
@@ -146,10 +149,10 @@ impl JobSpec {
             _ => match self.models.get(table) {
                 Some(ModelSpace::Mlp(mlp)) => {
                     let is_of_layers = name.ends_with(".batch_norm") || name.ends_with(".dropout");
-                    is_of_layers && mlp.hidden.values().iter().any(Vec::is_empty)
+                    is_of_layers && mlp.hidden.values().into_iter().any(Vec::is_empty)
                 }
                 Some(ModelSpace::Cnn(cnn)) => {
-                    name.ends_with(".pool_every") && cnn.pool.values().contains(&Pool::None)
+                    name.ends_with(".pool_every") && cnn.pool.values().contains(&&Pool::None)
                 }
                 Some(ModelSpace::Resnet(_) | ModelSpace::Graph(_)) | None => false,
             },
@@ -157,10 +160,22 @@ impl JobSpec {
     }
 }
 
+/// Whether a trial makes use of a setting.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usage<'a, T> {
+    /// The name of the setting that decides on it.
+    pub(super) decider: &'a str,
+    pub(super) is_used: bool,
+    /// The value where it doesn't.
+    pub(super) unused: T,
+}
+
 /// Notes what a space asks for.
 #[derive(Debug, Default)]
 struct Survey {
     asked: Vec<Asked>,
+    /// The names of dimensions that some trials have.
+    conditional: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -218,6 +233,15 @@ impl Chooser for Survey {
         normal.mean
     }
 
+    fn takes_absent(&self) -> bool {
+        true
+    }
+
+    fn has(&mut self, name: &str, _: &dyn Presence) -> bool {
+        self.conditional.insert(name.to_owned());
+        true
+    }
+
     fn chosen(&mut self, _: &str, _: Value) {}
 }
 
@@ -228,10 +252,14 @@ impl<T: super::dimension::Value> Dimension<T> {
         &self,
         name: &str,
         chooser: &mut dyn Chooser,
-        (is_used, unused): (bool, T),
+        usage: Usage<'_, T>,
     ) -> Option<T> {
-        let varies = !matches!(self, Dimension::Fixed(_));
-        if varies && !is_used && !chooser.takes_unused() {
+        let Usage { decider, is_used, unused } = usage;
+        if matches!(self, Dimension::Fixed(_)) {
+            return self.close(name, chooser);
+        }
+        let waits = chooser.waits_for(name, decider);
+        if !chooser.takes_unused() && (waits || !is_used) {
             return Some(unused);
         }
         self.close(name, chooser)

@@ -1,6 +1,9 @@
 //! A value that a search may vary, and how one value is chosen from it.
 
-pub use super::distribution::{MAX_STEPS, Normal, Range, Spread, Steps};
+pub use super::{
+    Condition, Conditional, Formula, MAX_CONDITION_SETTINGS, Presence,
+    distribution::{MAX_STEPS, Normal, Range, Spread, Steps},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +20,21 @@ pub enum Dimension<T> {
     Range(Range),
     /// Normal numbers; not in a grid.
     Normal(Normal),
+    /// A dimension of some trials alone.
+    Conditional(Box<Conditional<T>>),
+    /// Not searched: a number that follows from other settings of the trial.
+    Tied(Formula),
+}
+
+/// The number of a formula in a trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tied {
+    /// The settings that it follows from aren't all known yet.
+    Open,
+    /// The number.
+    Number(f64),
+    /// There is none, and so no such trial.
+    Nothing,
 }
 
 /// Closes open dimensions, one after another, by name.
@@ -39,6 +57,26 @@ pub trait Chooser {
     fn takes_unused(&self) -> bool {
         true
     }
+    /// Is it asked also for dimensions whose condition isn't met? So a space is seen as a whole.
+    fn takes_absent(&self) -> bool {
+        false
+    }
+    /// Has the trial the conditional dimension `name`?
+    fn has(&mut self, _name: &str, _of: &dyn Presence) -> bool {
+        true
+    }
+    /// Isn't it known yet whether the trial makes use of the setting `name`, on which the setting `decider` decides?
+    fn waits_for(&mut self, _name: &str, _decider: &str) -> bool {
+        false
+    }
+    /// The number of the setting `name`, which follows from others.
+    fn tied(&mut self, _name: &str, _formula: &Formula) -> Tied {
+        Tied::Open
+    }
+    /// The setting `name` can't have the number that its formula gives, for this reason.
+    fn refuse(&mut self, _name: &str, _why: String) {}
+    /// Takes a value that was computed, as JSON. Nothing was chosen.
+    fn computed(&mut self, _name: &str, _value: serde_json::Value) {}
     /// Takes what was chosen, with the value as JSON; only for dimensions that vary.
     fn chosen(&mut self, name: &str, value: serde_json::Value);
 }
@@ -61,6 +99,9 @@ impl Chooser for FirstValues {
     fn normal(&mut self, _: &str, normal: &Normal) -> f64 {
         normal.mean
     }
+    fn takes_absent(&self) -> bool {
+        true
+    }
     fn chosen(&mut self, name: &str, _: serde_json::Value) {
         self.names.push(name.to_owned());
     }
@@ -73,6 +114,10 @@ pub trait Value: Clone + Serialize {
     /// The value for a whole number drawn from a range of those.
     fn from_whole(number: f64) -> Option<Self> {
         Self::from_number(number)
+    }
+    /// The value for a number that was computed, or what kind of value is wanted instead.
+    fn from_formula(number: f64) -> Result<Self, &'static str> {
+        Self::from_number(number).ok_or("no number")
     }
 }
 
@@ -91,6 +136,10 @@ impl Value for u32 {
         )]
         (number >= 0.0 && number <= f64::from(u32::MAX)).then(|| number.round() as u32)
     }
+    fn from_formula(number: f64) -> Result<Self, &'static str> {
+        let whole = Some(number).filter(|number| number.fract() == 0.0);
+        whole.and_then(Self::from_number).ok_or("a whole number")
+    }
 }
 
 impl Value for bool {
@@ -106,13 +155,32 @@ impl Value for Vec<u32> {
 }
 
 impl<T> Dimension<T> {
-    /// The values that are written out: one, or those of a choice; none of a range or of normal numbers.
+    /// The values that are written out: one, or those of a choice; none of a range, of normal numbers or of a formula. Of a dimension of some trials
+    /// alone that of the others is the last.
     #[must_use]
-    pub fn values(&self) -> &[T] {
+    pub fn values(&self) -> Vec<&T> {
         match self {
-            Dimension::Fixed(value) => std::slice::from_ref(value),
-            Dimension::Choice(values) => values,
-            Dimension::Range(_) | Dimension::Normal(_) => &[],
+            Dimension::Fixed(value) => vec![value],
+            Dimension::Choice(values) => values.iter().collect(),
+            Dimension::Range(_) | Dimension::Normal(_) | Dimension::Tied(_) => Vec::new(),
+            Dimension::Conditional(of) => {
+                let mut values = of.dimension.values();
+                values.push(&of.otherwise);
+                values
+            }
+        }
+    }
+
+    /// The range of numbers that it has, be it of some trials alone.
+    #[must_use]
+    pub fn range(&self) -> Option<&Range> {
+        match self {
+            Dimension::Range(range) => Some(range),
+            Dimension::Conditional(of) => of.dimension.range(),
+            Dimension::Fixed(_)
+            | Dimension::Choice(_)
+            | Dimension::Normal(_)
+            | Dimension::Tied(_) => None,
         }
     }
 }
@@ -123,8 +191,9 @@ impl Dimension<f64> {
     pub fn is_zero(&self) -> bool {
         match self {
             Dimension::Range(range) => range.low == 0.0 && range.high == 0.0,
-            Dimension::Normal(_) => false,
-            written => written.values().iter().all(|value| *value == 0.0),
+            Dimension::Normal(_) | Dimension::Tied(_) => false,
+            Dimension::Conditional(of) => of.otherwise == 0.0 && of.dimension.is_zero(),
+            written => written.values().into_iter().all(|value| *value == 0.0),
         }
     }
 }
@@ -148,6 +217,30 @@ impl<T: Value> Dimension<T> {
                 }
             }
             Dimension::Normal(normal) => T::from_number(chooser.normal(name, normal))?,
+            Dimension::Conditional(of) => {
+                return match chooser.has(name, &**of) {
+                    true => of.dimension.close(name, chooser),
+                    false => Some(of.otherwise.clone()),
+                };
+            }
+            Dimension::Tied(formula) => {
+                let wanted = match chooser.tied(name, formula) {
+                    // Any number will do until the settings are known.
+                    Tied::Open => return T::from_formula(1.0).ok(),
+                    Tied::Nothing => return None,
+                    Tied::Number(number) => T::from_formula(number).map_err(|of| (number, of)),
+                };
+                return match wanted {
+                    Ok(value) => {
+                        chooser.computed(name, serde_json::to_value(&value).ok()?);
+                        Some(value)
+                    }
+                    Err((number, wanted)) => {
+                        chooser.refuse(name, format!("is {number} where {wanted} is wanted"));
+                        None
+                    }
+                };
+            }
         };
         chooser.chosen(name, serde_json::to_value(&value).ok()?);
         Some(value)

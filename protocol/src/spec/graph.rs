@@ -287,6 +287,19 @@ pub enum Setting {
     List(Vec<Setting>),
 }
 
+impl Setting {
+    /// The number, where it is one; the nearest to a whole one that is very large.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            #[expect(clippy::cast_precision_loss, reason = "the nearest number")]
+            Setting::Whole(whole) => Some(*whole as f64),
+            Setting::Real(Real(real)) => Some(*real),
+            Setting::Switch(_) | Setting::Text(_) | Setting::List(_) => None,
+        }
+    }
+}
+
 impl Value for Setting {
     fn from_number(number: f64) -> Option<Self> {
         number.is_finite().then_some(Setting::Real(Real(number)))
@@ -295,6 +308,12 @@ impl Value for Setting {
     fn from_whole(number: f64) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, reason = "checked to be far below 2^53")]
         (number.abs() < 9e15).then(|| Setting::Whole(number.round() as i64))
+    }
+
+    /// Whole numbers are such ones: code that takes a number of units takes no 16.0.
+    fn from_formula(number: f64) -> Result<Self, &'static str> {
+        let whole = if number.fract() == 0.0 { Self::from_whole(number) } else { None };
+        whole.or_else(|| Self::from_number(number)).ok_or("a finite number")
     }
 }
 

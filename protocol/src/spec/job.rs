@@ -3,7 +3,9 @@
 use super::{
     Architecture, CombinationRule, Constraint, DataSpec, ExportedGraph, Metric, ModelSpace,
     OwnMetric, PastJob, PlacementSpec, SearchMethod, Stopping, TrainingSpace, TrialConfig,
-    data::DEFAULT_DATA_SEED, dimension::Chooser,
+    conditional::{Passes, Unclosed},
+    data::DEFAULT_DATA_SEED,
+    dimension::Chooser,
 };
 use crate::{digest::BlobRef, money::MicroUsd, time::Millis};
 use serde::{Deserialize, Serialize};
@@ -49,10 +51,25 @@ pub struct JobSpec {
 impl JobSpec {
     /// The configuration of a `[[model]]` table that `chooser` takes; `None` if there is none.
     pub fn close(&self, model: usize, chooser: &mut dyn Chooser) -> Option<TrialConfig> {
-        let space = self.models.get(model)?;
-        Some(TrialConfig {
-            model: space.close(&format!("model[{model}]"), chooser)?,
-            training: self.training.close(chooser)?,
+        self.try_close(model, chooser).ok()
+    }
+
+    /// The configuration of a `[[model]]` table that `chooser` takes.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn try_close(
+        &self,
+        model: usize,
+        chooser: &mut dyn Chooser,
+    ) -> Result<TrialConfig, Unclosed> {
+        let space = self.models.get(model).ok_or(Unclosed::Empty)?;
+        let prefix = format!("model[{model}]");
+        Passes::new(chooser).run(|chooser| {
+            Some(TrialConfig {
+                model: space.close(&prefix, chooser)?,
+                training: self.training.close(chooser)?,
+            })
         })
     }
 

@@ -9,6 +9,7 @@ mod categories;
 mod check;
 mod class_weights;
 mod combination_rule;
+mod conditional;
 mod constraint;
 mod cpu_shares;
 pub mod data;
@@ -34,8 +35,11 @@ pub use augment::{Augment, AugmentSpace};
 pub use categories::{Categories, CategoriesSpec, Coding, MAX_WORD_COLUMNS, MAX_WORDS};
 pub use class_weights::{ClassWeights, MAX_WEIGHTED_CLASSES};
 pub use combination_rule::CombinationRule;
+pub use conditional::{
+    Condition, Conditional, MAX_CONDITION_SETTINGS, Presence, SpaceFault, Unclosed,
+};
 pub use constraint::{
-    Constraint, ConstraintError, ConstraintFault, Constraints, MAX_CONSTRAINT_CHARS,
+    Constraint, ConstraintError, ConstraintFault, Constraints, Formula, MAX_CONSTRAINT_CHARS,
     MAX_CONSTRAINTS,
 };
 pub use cpu_shares::{
@@ -73,9 +77,7 @@ pub use residency::{
     Growth, Listing, MAX_GROWTH, MAX_LOOKS, MAX_MARGIN, RESIDENCY_INTERVALS, Rebalancing,
     ResidencyPolicy, Scope, SpeCon,
 };
-pub use stopping::{
-    Bracket, Halving, MAX_REDUCTION, Rung, Stopping, hyperband, hyperband_bracket,
-};
+pub use stopping::{Bracket, Halving, MAX_REDUCTION, Rung, Stopping, hyperband, hyperband_bracket};
 pub use training::{
     DEFAULT_BATCH_SIZE, DecayScope, Loss, MAX_EPOCHS, MAX_LOCAL_EPOCHS, Optimizer, OptimizerName,
     OptimizerSpace, Precision, Sampling, Schedule, ScheduleName, ScheduleSpace, TrainingConfig,

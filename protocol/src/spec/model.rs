@@ -2,6 +2,7 @@
 
 use super::{
     architecture::{Architecture, Cnn, Mlp, Pool, Resnet},
+    combination_rule::Usage,
     dimension::{Chooser, Dimension, is_default},
     graph::{ExportedGraph, Graph, InitialWeights, Setting},
     ratio::Ratio,
@@ -182,9 +183,10 @@ impl ModelSpace {
         Some(match self {
             ModelSpace::Mlp(space) => {
                 let hidden = space.hidden.close(&name("hidden"), chooser)?;
-                let (has_layers, none) = (!hidden.is_empty(), Mlp::default());
-                let batch_norm = (has_layers, none.batch_norm);
-                let dropout = (has_layers, none.dropout);
+                let (decider, none) = (name("hidden"), Mlp::default());
+                let (decider, is_used) = (decider.as_str(), !hidden.is_empty());
+                let batch_norm = Usage { decider, is_used, unused: none.batch_norm };
+                let dropout = Usage { decider, is_used, unused: none.dropout };
                 Architecture::Mlp(Mlp {
                     hidden,
                     batch_norm: space.batch_norm.close_used(

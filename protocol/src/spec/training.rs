@@ -3,6 +3,7 @@
 use super::{
     augment::{Augment, AugmentSpace},
     class_weights::ClassWeights,
+    combination_rule::Usage,
     dimension::{Chooser, Dimension, Value, is_default},
 };
 use crate::minibatches::Minibatches;
@@ -388,7 +389,8 @@ impl OptimizerSpace {
         let lr = self.lr.close("training.optimizer.lr", chooser)?;
         let mut of = |key: &str, dimension: &Dimension<f64>, is_used: bool, unused: f64| {
             let key = format!("training.optimizer.{key}");
-            dimension.close_used(&key, chooser, (is_used, unused))
+            let decider = "training.optimizer.name";
+            dimension.close_used(&key, chooser, Usage { decider, is_used, unused })
         };
         let has_moments = name.has_moments();
         Some(Optimizer {
@@ -407,25 +409,17 @@ impl OptimizerSpace {
 impl ScheduleSpace {
     fn close(&self, chooser: &mut dyn Chooser) -> Option<Schedule> {
         let name = self.name;
+        let decider = "training.schedule.name";
         let Schedule { every, gamma, floor, .. } = Schedule::CONSTANT;
+        let every = Usage { decider, is_used: name.has_drops(), unused: every };
+        let gamma = Usage { decider, is_used: name.has_drops(), unused: gamma };
+        let floor = Usage { decider, is_used: name.has_floor(), unused: floor };
         Some(Schedule {
             name,
             warmup: self.warmup.close("training.schedule.warmup", chooser)?,
-            every: self.every.close_used(
-                "training.schedule.every",
-                chooser,
-                (name.has_drops(), every),
-            )?,
-            gamma: self.gamma.close_used(
-                "training.schedule.gamma",
-                chooser,
-                (name.has_drops(), gamma),
-            )?,
-            floor: self.floor.close_used(
-                "training.schedule.floor",
-                chooser,
-                (name.has_floor(), floor),
-            )?,
+            every: self.every.close_used("training.schedule.every", chooser, every)?,
+            gamma: self.gamma.close_used("training.schedule.gamma", chooser, gamma)?,
+            floor: self.floor.close_used("training.schedule.floor", chooser, floor)?,
         })
     }
 }

@@ -131,22 +131,22 @@ impl<'a> Combinations<'a> {
     pub(super) fn first(
         &mut self,
         trial: u32,
-        draw: impl FnMut(u32) -> Result<Trial, SearchError>,
+        mut draw: impl FnMut(u32) -> Result<Trial, SearchError>,
     ) -> Result<Trial, SearchError> {
-        self.first_accepted(trial, draw, &mut |_| true)
+        self.first_accepted(trial, |attempt| draw(attempt).map(Some), &mut |_| true)
     }
 
-    /// The first that satisfies all constraints and is accepted.
+    /// The first that satisfies all constraints and is accepted; of some draws there is no trial.
     pub(super) fn first_accepted(
         &mut self,
         trial: u32,
-        mut draw: impl FnMut(u32) -> Result<Trial, SearchError>,
+        mut draw: impl FnMut(u32) -> Result<Option<Trial>, SearchError>,
         accept: &mut dyn FnMut(&Trial) -> bool,
     ) -> Result<Trial, SearchError> {
         let before = self.left_out.clone();
         let mut known = 0;
         for attempt in 0..MAX_DRAWS {
-            let drawn = draw(attempt)?;
+            let Some(drawn) = draw(attempt)? else { continue };
             match self.look_at(&drawn)? {
                 Verdict::New if accept(&drawn) => {
                     self.keep(&drawn);

@@ -30,7 +30,7 @@ pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
     } else {
         0
     };
-    let config = spec.close(model, &mut given);
+    let config = spec.try_close(model, &mut given);
     if let Some(error) = given.error {
         return Err(error);
     }
@@ -44,10 +44,9 @@ pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
             return Err(SearchError::NoDimension { name: name.clone() });
         }
     }
+    let config = config.map_err(|why| SearchError::unclosed(why, model, &given.choices))?;
     let model = u32::saturating_from(model);
-    let empty = || SearchError::Empty { dimension: format!("model[{model}]") };
-    let trial =
-        Trial { model, config: config.ok_or_else(empty)?, choices: given.choices, seed: None };
+    let trial = Trial { model, config, choices: given.choices, seed: None };
     match Combinations::new(spec)?.broken(&trial)? {
         None => Ok(trial),
         Some(constraint) => Err(SearchError::Broken { constraint }),
@@ -154,6 +153,22 @@ impl Chooser for Given<'_> {
 
     fn takes_unused(&self) -> bool {
         !self.rule.is_distinct()
+    }
+
+    /// A value may be given for a setting that is computed, if it is the same.
+    fn computed(&mut self, name: &str, value: Value) {
+        let values = self.values;
+        let mut open = values.iter().filter(|(key, _)| !self.used.contains(key.as_str()));
+        if let Some((key, given)) = open.find(|(key, _)| ends_with(name, key)) {
+            if are_equal(given, &value) {
+                self.used.insert(key);
+            } else {
+                let outside =
+                    SearchError::Outside { dimension: name.into(), value: given.to_string() };
+                self.error.get_or_insert(outside);
+            }
+        }
+        self.choices.insert(name.into(), value);
     }
 
     fn chosen(&mut self, name: &str, value: Value) {

@@ -2,7 +2,7 @@
 
 use super::{
     Combinations, MAX_TRIALS, SearchError, Trial,
-    odometer::{Odometer, Taken},
+    odometer::{Odometer, Part, Taken},
 };
 use sojourn_protocol::{
     quantity::SaturatingFrom as _,
@@ -32,20 +32,25 @@ pub(super) fn trials(
     Ok(trials)
 }
 
-/// Every model of a table that the values of its dimensions make.
+/// Every model of a table that the values of its dimensions make, and of those that decide which of them it has. A model may come
+/// several times.
 ///
 /// # Errors
 /// [`SearchError`] where a dimension has no values that can be counted, or there are too many of them.
 pub fn models(spec: &JobSpec, table: usize) -> Result<Vec<Architecture>, SearchError> {
     let mut models = Vec::new();
     let mut odometer = Odometer::new(Taken::Points, spec.search.combinations);
-    let Some(space) = spec.models.get(table) else { return Ok(models) };
+    let of_model = |name: &str| name.starts_with("model[");
+    let deciding = spec.deciding_dimensions(table, &of_model);
+    let varies = |name: &str| of_model(name) || deciding.contains(name);
     loop {
-        let model = odometer.read(|wheels| space.close(&format!("model[{table}]"), wheels))?;
+        let close =
+            |wheels: &mut Odometer| spec.try_close(table, &mut Part { wheels, varies: &varies });
+        let (config, _) = odometer.read(table, close)?;
         if models.len() == MAX_TRIALS {
             return Err(SearchError::TooMany);
         }
-        models.extend(model.map(|(model, _)| model));
+        models.push(config.model);
         if !odometer.advance() {
             return Ok(models);
         }

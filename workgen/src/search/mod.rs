@@ -5,6 +5,7 @@
 
 mod changed;
 mod combinations;
+mod corners;
 mod draw;
 mod every;
 mod given;
@@ -27,7 +28,10 @@ pub use grid::models;
 use sojourn_protocol::{
     ids::TrialId,
     quantity::SaturatingFrom as _,
-    spec::{Choices, JobSpec, Pbt, SearchMethod, SearchSpec, Tpe, TrialConfig},
+    spec::{
+        Choices, JobSpec, Pbt, SearchMethod, SearchSpec, SpaceFault, Tpe, TrialConfig, Unclosed,
+    },
+    trial_name::choices_text,
 };
 use std::ops::Range;
 pub use tried::Tried;
@@ -79,6 +83,10 @@ pub enum SearchError {
         sobol::MAX_DIMENSIONS
     )]
     TooManyDimensions,
+    #[error(transparent)]
+    Space(#[from] SpaceFault),
+    #[error("{why}{}", with(.combination))]
+    Formula { why: String, combination: String },
     #[error("constraint `{constraint}` {why}")]
     Constraint { constraint: String, why: String },
     #[error("no combination satisfies the constraints; `{constraint}` leaves out most of them")]
@@ -111,6 +119,21 @@ pub enum SearchError {
     TooManyCombinations { constraint: String },
 }
 
+/// ` with batch_size=32 lr=0.1`; nothing for a space without dimensions.
+fn with(combination: &str) -> String {
+    if combination.is_empty() { String::new() } else { format!(" with {combination}") }
+}
+
+impl SearchError {
+    /// Why there is no trial of a model table with what was chosen.
+    fn unclosed(unclosed: Unclosed, model: usize, choices: &Choices) -> Self {
+        match unclosed {
+            Unclosed::Empty => Self::Empty { dimension: format!("model[{model}]") },
+            Unclosed::Formula(why) => Self::Formula { why, combination: choices_text(choices) },
+        }
+    }
+}
+
 /// The trials of a job, and what its constraints took away from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Searched {
@@ -135,6 +158,7 @@ pub fn trials(spec: &JobSpec) -> Result<Vec<Trial>, SearchError> {
 /// # Errors
 /// As of [`trials`].
 pub fn search(spec: &JobSpec) -> Result<Searched, SearchError> {
+    corners::check(spec)?;
     let mut combinations = Combinations::new(spec)?;
     let trials = match spec.search.method {
         SearchMethod::Grid => grid::trials(spec, &mut combinations)?,
@@ -185,6 +209,7 @@ pub fn further(
     tried: &Tried,
 ) -> Result<Vec<Trial>, SearchError> {
     checked(numbers.end)?;
+    corners::check(spec)?;
     let trials = match spec.search.method {
         SearchMethod::Sobol { .. } => {
             sobol::trials(spec, numbers, tried, &mut Combinations::new(spec)?)?

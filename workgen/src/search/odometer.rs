@@ -4,7 +4,7 @@ use super::{MAX_COMBINATIONS, SearchError, Trial, draw};
 use sojourn_protocol::{
     quantity::to_usize,
     spec::{
-        Choices, CombinationRule, JobSpec,
+        Choices, CombinationRule, JobSpec, TrialConfig, Unclosed,
         dimension::{Chooser, Normal, Range},
     },
 };
@@ -16,7 +16,12 @@ pub(super) enum Taken {
     Points,
     /// All of them.
     All,
+    /// The points of a grid; where there are none or many, both ends.
+    Ends,
 }
+
+/// Values of a range that are more than its ends.
+const MANY: u32 = 64;
 
 /// One wheel per dimension, found in the order in which the space asks for them: which ones it asks for may follow from those before.
 pub(super) struct Odometer {
@@ -41,31 +46,35 @@ impl Odometer {
         Self { taken, rule, wheels, next: 0, choices, error: None }
     }
 
-    /// Takes the values at which the wheels stand. `close` asks for them.
+    /// The configuration of a model table at which the wheels stand, and what was chosen. `close` asks for the values.
     ///
     /// # Errors
-    /// A dimension that has no values which can be counted.
-    pub(super) fn read<T>(
+    /// A dimension that has no values which can be counted, or a table without a value.
+    pub(super) fn read(
         &mut self,
-        close: impl FnOnce(&mut Self) -> Option<T>,
-    ) -> Result<Option<(T, Choices)>, SearchError> {
+        table: usize,
+        close: impl FnOnce(&mut Self) -> Result<TrialConfig, Unclosed>,
+    ) -> Result<(TrialConfig, Choices), SearchError> {
         self.next = 0;
         self.choices.clear();
         let closed = close(self);
+        let choices = std::mem::take(&mut self.choices);
         match self.error.take() {
             Some(error) => Err(error),
-            None => Ok(closed.map(|closed| (closed, std::mem::take(&mut self.choices)))),
+            None => match closed {
+                Ok(config) => Ok((config, choices)),
+                Err(unclosed) => Err(SearchError::unclosed(unclosed, table, &choices)),
+            },
         }
     }
 
     /// The trial at which the wheels stand.
     ///
     /// # Errors
-    /// As of [`Odometer::read`], or a table without a value.
+    /// As of [`Odometer::read`].
     pub(super) fn trial(&mut self, spec: &JobSpec, model: u32) -> Result<Trial, SearchError> {
-        let read = self.read(|wheels| spec.close(to_usize(model), wheels))?;
-        let empty = || SearchError::Empty { dimension: format!("model[{model}]") };
-        let (config, choices) = read.ok_or_else(empty)?;
+        let table = to_usize(model);
+        let (config, choices) = self.read(table, |wheels| spec.try_close(table, wheels))?;
         Ok(Trial { model, config, choices, seed: None })
     }
 
@@ -117,12 +126,24 @@ impl Chooser for Odometer {
     }
 
     fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
+        if self.taken == Taken::Ends {
+            let values = normal.truncate.map_or_else(|| vec![normal.mean], |ends| ends.to_vec());
+            let wheel = self.turn(|| Ok(Wheel { at: 0, count: values.len(), values }));
+            return wheel
+                .and_then(|wheel| wheel.values.get(wheel.at))
+                .copied()
+                .unwrap_or(normal.mean);
+        }
         self.error.get_or_insert(SearchError::NormalInGrid { dimension: name.into() });
         normal.mean
     }
 
     fn takes_unused(&self) -> bool {
         !self.rule.is_distinct()
+    }
+
+    fn computed(&mut self, name: &str, value: serde_json::Value) {
+        self.choices.insert(name.into(), value);
     }
 
     fn chosen(&mut self, name: &str, value: serde_json::Value) {
@@ -144,11 +165,50 @@ fn values(
     let grid = match taken {
         Taken::Points => draw::grid(range),
         Taken::All => draw::all(range),
+        Taken::Ends => match draw::grid(range).filter(|grid| grid.count() <= MANY) {
+            None => return Ok(vec![range.low, range.high]),
+            points => points,
+        },
     };
     let grid = grid.ok_or_else(|| SearchError::NoPoints { dimension: dimension() })?;
     match usize::try_from(grid.count()) {
         Ok(0) => Err(SearchError::Empty { dimension: dimension() }),
         Ok(..=MAX_COMBINATIONS) => Ok(grid.values(range, rule)),
         _ => Err(SearchError::TooMany),
+    }
+}
+
+/// An odometer with wheels for a part of a space. Of the other dimensions the first values are taken.
+pub(super) struct Part<'a, V> {
+    pub(super) wheels: &'a mut Odometer,
+    /// Is the dimension of this name of the part?
+    pub(super) varies: V,
+}
+
+impl<V: Fn(&str) -> bool> Chooser for Part<'_, V> {
+    fn index(&mut self, name: &str, count: usize) -> usize {
+        if (self.varies)(name) { self.wheels.index(name, count) } else { 0 }
+    }
+
+    fn number(&mut self, name: &str, range: &Range) -> f64 {
+        if (self.varies)(name) { self.wheels.number(name, range) } else { range.low }
+    }
+
+    fn normal(&mut self, name: &str, normal: &Normal) -> f64 {
+        if (self.varies)(name) { self.wheels.normal(name, normal) } else { normal.mean }
+    }
+
+    fn takes_unused(&self) -> bool {
+        self.wheels.takes_unused()
+    }
+
+    fn computed(&mut self, name: &str, value: serde_json::Value) {
+        self.wheels.computed(name, value);
+    }
+
+    fn chosen(&mut self, name: &str, value: serde_json::Value) {
+        if (self.varies)(name) {
+            self.wheels.chosen(name, value);
+        }
     }
 }

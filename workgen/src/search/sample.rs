@@ -26,12 +26,14 @@ pub(super) fn trial(spec: &JobSpec, source: &mut impl Source) -> Result<Trial, S
     let model = if tables > 1 { source.index(MODEL, tables)? } else { 0 };
     let rule = spec.search.combinations;
     let mut sample = Sample { source, rule, choices: Choices::new(), error: None };
-    let config = spec.close(to_usize(model), &mut sample);
-    if let Some(error) = sample.error {
+    let table = to_usize(model);
+    let config = spec.try_close(table, &mut sample);
+    let Sample { choices, error, .. } = sample;
+    if let Some(error) = error {
         return Err(error);
     }
-    let empty = || SearchError::Empty { dimension: format!("model[{model}]") };
-    Ok(Trial { model, config: config.ok_or_else(empty)?, choices: sample.choices, seed: None })
+    let config = config.map_err(|why| SearchError::unclosed(why, table, &choices))?;
+    Ok(Trial { model, config, choices, seed: None })
 }
 
 struct Sample<'a, S> {
@@ -89,6 +91,10 @@ impl<S: Source> Chooser for Sample<'_, S> {
 
     fn takes_unused(&self) -> bool {
         !self.rule.is_distinct()
+    }
+
+    fn computed(&mut self, name: &str, value: serde_json::Value) {
+        self.choices.insert(name.into(), value);
     }
 
     fn chosen(&mut self, name: &str, value: serde_json::Value) {

@@ -72,7 +72,7 @@ fn unknown_keys_and_tables_get_the_nearest_word_or_their_place() {
     assert_eq!(
         errors_with("hidden = [8]", "hidden = { chioce = [[8]] }"),
         "7: `model[0].hidden.chioce` is no known key; did you mean `choice`?\n\
-         7: `model[0].hidden` has none; exactly one of `choice`, `uniform`, `log_uniform`, `int`, `log_int`, `normal` is wanted"
+         7: `model[0].hidden` has none; exactly one of `choice`, `uniform`, `log_uniform`, `int`, `log_int`, `normal`, `formula` is wanted"
     );
 }
 

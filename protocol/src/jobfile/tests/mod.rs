@@ -1,9 +1,11 @@
 //! Good job files and their meaning, bad ones and their messages.
 
 mod columns;
+mod conditions;
 mod data;
 mod dimensions;
 mod faults;
+mod formulas;
 mod graphs;
 mod merge;
 mod models;

@@ -116,7 +116,7 @@ fn an_empty_or_impossible_search_is_refused() {
     );
     assert_eq!(
         lr("{ choice = [0.1], int = [1, 2] }"),
-        "10: `training.optimizer.lr` has `choice`, `int`; exactly one of `choice`, `uniform`, `log_uniform`, `int`, `log_int`, `normal` is wanted"
+        "10: `training.optimizer.lr` has `choice`, `int`; exactly one of `choice`, `uniform`, `log_uniform`, `int`, `log_int`, `normal`, `formula` is wanted"
     );
     assert_eq!(
         errors_with("hidden = [8]", "hidden = { int = [1, 2] }"),

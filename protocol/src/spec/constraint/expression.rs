@@ -186,7 +186,7 @@ impl Expression<Key> {
         }
     }
 
-    fn number(&self, config: &TrialConfig) -> Result<Option<f64>, String> {
+    pub(super) fn number(&self, config: &TrialConfig) -> Result<Option<f64>, String> {
         match self.value(config)? {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number)),

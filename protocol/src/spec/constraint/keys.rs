@@ -10,8 +10,10 @@ use std::borrow::Cow;
 /// The value of a key.
 enum KeyValue<'a> {
     One(Value<'a>),
-    /// A list, which can't be compared.
-    List,
+    /// The sizes of layers. A constraint can't compare lists.
+    Sizes(&'a [u32]),
+    /// A list among the keys of a user's own model.
+    List(&'a [Setting]),
 }
 
 /// Reads the value of a key; `None` where the architecture has no such key.
@@ -20,11 +22,12 @@ type Read = for<'a> fn(&'a TrialConfig) -> Option<KeyValue<'a>>;
 const KEYS: &[(&str, Read)] = &[
     ("model.arch", |config| text(config.model.name())),
     ("model.hidden", |config| match &config.model {
-        Architecture::Mlp(_) | Architecture::Cnn(_) => Some(KeyValue::List),
+        Architecture::Mlp(mlp) => Some(KeyValue::Sizes(&mlp.hidden)),
+        Architecture::Cnn(cnn) => Some(KeyValue::Sizes(&cnn.hidden)),
         Architecture::Resnet(_) | Architecture::Graph(_) => None,
     }),
     ("model.channels", |config| match &config.model {
-        Architecture::Cnn(_) => Some(KeyValue::List),
+        Architecture::Cnn(cnn) => Some(KeyValue::Sizes(&cnn.channels)),
         Architecture::Mlp(_) | Architecture::Resnet(_) | Architecture::Graph(_) => None,
     }),
     ("model.pool", |config| match &config.model {
@@ -124,8 +127,50 @@ fn paths(config: &TrialConfig) -> impl Iterator<Item = (String, Place)> {
     built_in.chain(own)
 }
 
+/// The path of the key of a trial that this name means; `None` where there is none of that name.
+///
+/// # Errors
+/// Two keys have it.
+pub(in crate::spec) fn find_path(
+    config: &TrialConfig,
+    name: &str,
+) -> Result<Option<String>, String> {
+    find(config, name).map(|found| found.map(|(path, _)| path))
+}
+
+/// The path of the key that a name means, and where its value is.
+fn find(config: &TrialConfig, name: &str) -> Result<Option<(String, Place)>, String> {
+    let mut found = paths(config).filter(|(path, _)| means(path, name));
+    match (found.next(), found.next()) {
+        (first, None) => Ok(first),
+        (Some((path, _)), Some((other, _))) => {
+            Err(format!("names `{name}`, which two keys are called; write `{path}` or `{other}`"))
+        }
+        (None, _) => Ok(None),
+    }
+}
+
+/// The value of a trial's key at a path.
+pub(in crate::spec) fn setting_at(config: &TrialConfig, path: &str) -> Option<Setting> {
+    if let Some((_, read)) = KEYS.iter().find(|(known, _)| *known == path)
+        && let Some(value) = read(config)
+    {
+        return Some(match value {
+            KeyValue::One(Value::Number(number)) => Setting::Real(Real(number)),
+            KeyValue::One(Value::Text(text)) => Setting::Text(text.into_owned()),
+            KeyValue::One(Value::Truth(truth)) => Setting::Switch(truth),
+            KeyValue::Sizes(sizes) => {
+                Setting::List(sizes.iter().map(|size| Setting::Whole(i64::from(*size))).collect())
+            }
+            KeyValue::List(settings) => Setting::List(settings.to_vec()),
+        });
+    }
+    let key = path.strip_prefix("model.")?;
+    own(config).find(|(own, _)| *own == key).map(|(_, setting)| setting.clone())
+}
+
 /// The names of all keys of a trial, in short.
-pub(super) fn names(config: &TrialConfig) -> impl Iterator<Item = String> {
+pub(in crate::spec) fn names(config: &TrialConfig) -> impl Iterator<Item = String> {
     paths(config).map(|(path, _)| match path.strip_suffix(".name") {
         Some(table) => last(table).to_owned(),
         None => last(&path).to_owned(),
@@ -165,14 +210,8 @@ impl Key {
         name: &str,
         rule: CombinationRule,
     ) -> Result<Option<Self>, String> {
-        let mut found = paths(config).filter(|(path, _)| means(path, name));
-        match (found.next(), found.next()) {
-            (Some((_, place)), None) => Ok(Some(Self { name: name.to_owned(), place, rule })),
-            (Some((path, _)), Some((other, _))) => Err(format!(
-                "names `{name}`, which two keys are called; write `{path}` or `{other}`"
-            )),
-            (None, _) => Ok(None),
-        }
+        let found = find(config, name)?;
+        Ok(found.map(|(_, place)| Self { name: name.to_owned(), place, rule }))
     }
 
     /// The key's value in a trial of the table; `None` where combinations are to differ and the trial makes no use of it.
@@ -203,7 +242,9 @@ impl Key {
         let name = &self.name;
         match value {
             Some(KeyValue::One(value)) => Ok(value),
-            Some(KeyValue::List) => Err(format!("names `{name}`, a list, which can't be compared")),
+            Some(KeyValue::Sizes(_) | KeyValue::List(_)) => {
+                Err(format!("names `{name}`, a list, which can't be compared"))
+            }
             None => Err(format!("names `{name}`, which a trial of another table was asked for")),
         }
     }
@@ -212,10 +253,8 @@ impl Key {
 fn of_setting(setting: &Setting) -> Option<KeyValue<'_>> {
     match setting {
         Setting::Switch(switch) => truth(*switch),
-        #[expect(clippy::cast_precision_loss, reason = "compared as the nearest number")]
-        Setting::Whole(whole) => number(*whole as f64),
-        Setting::Real(Real(real)) => number(*real),
+        Setting::Whole(_) | Setting::Real(_) => setting.number().and_then(number),
         Setting::Text(word) => text(word),
-        Setting::List(_) => Some(KeyValue::List),
+        Setting::List(settings) => Some(KeyValue::List(settings)),
     }
 }

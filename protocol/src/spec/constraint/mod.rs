@@ -7,6 +7,7 @@
 //! A constraint is a text on the wire and in the journal. So what is parsed here once must always mean the same.
 
 mod expression;
+mod formula;
 mod keys;
 mod parse;
 mod value;
@@ -14,10 +15,12 @@ mod value;
 use super::{JobSpec, TrialConfig, dimension::FirstValues};
 use expression::Expression;
 use keys::Key;
+pub(super) use keys::{find_path, names, setting_at};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use value::Kind;
 
+pub use formula::Formula;
 pub use parse::ConstraintError;
 
 /// The most constraints of a search.

@@ -36,7 +36,12 @@ pub(super) fn space(spec: &JobSpec, dimensions: &[String]) -> Result<Space, Stri
         let read = read(spec, &pointer, value).map_err(|why| format!("`{dimension}`: {why}"))?;
         put(&mut json, &pointer, read);
     }
-    serde_json::from_value(json).map_err(|why| format!("the space can't be: {why}"))
+    let space: Space =
+        serde_json::from_value(json).map_err(|why| format!("the space can't be: {why}"))?;
+    let (models, training) = (space.models.clone(), space.training.clone());
+    let widened = JobSpec { models, training, ..spec.clone() };
+    widened.check_space().map_err(|fault| fault.to_string())?;
+    Ok(space)
 }
 
 /// The places of all dimensions of a job, also of those that its description leaves out. A user's own model stays as it is.
@@ -130,7 +135,8 @@ fn read(spec: &JobSpec, pointer: &str, text: &str) -> Result<Value, String> {
     );
     // The small job has one table.
     let said = |why: String| why.replace("model[0].", &format!("model[{table}]."));
-    let small = jobfile::parse(&file).map_err(|error| said(plain(&error.to_string())))?;
+    let small =
+        jobfile::parse_dimensions(&file).map_err(|error| said(plain(&error.to_string())))?;
     let json = match section {
         "models" => serde_json::to_value(small.models.first()),
         _ => serde_json::to_value(&small.training),
@@ -163,7 +169,7 @@ fn training(spec: &JobSpec) -> String {
         .optimizer
         .name
         .values()
-        .iter()
+        .into_iter()
         .map(|name| format!("\"{}\"", name.word()))
         .collect();
     let schedule = match training.schedule.name {
@@ -212,6 +218,14 @@ mod tests {
         ]);
         let space = space.unwrap();
         assert_eq!((space.models, space.training), (expected.models, expected.training));
+    }
+
+    #[test]
+    fn conditions_are_of_the_settings_of_the_job() {
+        let lr = "lr = { choice = [0.1, 0.2], when = { hidden = [8] } }";
+        let expected = JOB.replace("lr = { log_uniform = [1e-4, 1e-2] }", lr);
+        let space = widened(&[lr]).unwrap();
+        assert_eq!(space.training, jobfile::parse(&expected).unwrap().training);
     }
 
     #[test]
@@ -274,6 +288,10 @@ mod tests {
             ("lr = { uniform = [1, 0] }", "has its low end 1 above its high end 0"),
             ("lr { }", "a key and its values are wanted"),
             ("lr = { unifrom = [0, 1] }", "did you mean `uniform`?"),
+            (
+                "lr = { choice = [0.1, 0.2], when = { hidden = [5] } }",
+                "`when` of `training.optimizer.lr`: `hidden` is `5` in no trial; it may be `[4]`, `[8]`",
+            ),
         ] {
             let why = widened(&[dimension]).unwrap_err();
             assert!(why.contains(told), "{dimension}: {why}");

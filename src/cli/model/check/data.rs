@@ -145,7 +145,7 @@ impl DataArgs {
         let batch_size = match (self.batch_size, &job.spec.training.batch_size) {
             (Some(batch_size), _) => batch_size,
             (None, Dimension::Fixed(batch_size)) => *batch_size,
-            (None, Dimension::Choice(_) | Dimension::Range(_) | Dimension::Normal(_)) => BATCH_SIZE,
+            (None, _) => BATCH_SIZE,
         };
         let shards = job.spec.data.shards.unwrap_or(1);
         let ingested =

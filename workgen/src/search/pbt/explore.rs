@@ -189,6 +189,10 @@ impl Chooser for Explorer<'_> {
         !self.rule.is_distinct()
     }
 
+    fn computed(&mut self, name: &str, value: Value) {
+        self.choices.insert(name.into(), value);
+    }
+
     fn chosen(&mut self, name: &str, value: Value) {
         self.choices.insert(name.into(), value);
     }

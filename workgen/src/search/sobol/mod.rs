@@ -85,7 +85,7 @@ impl Axes {
                 let shift = seeds::unit_bits(&mut stream);
                 by_name.insert(name.to_owned(), Axis { sequence, shift });
             }
-            Ok(())
+            Ok::<_, SearchError>(())
         };
         let mut first = 0;
         if spec.models.len() > 1 {

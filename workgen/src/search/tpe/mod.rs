@@ -136,7 +136,11 @@ pub fn suggest(
         };
         let best = best.unwrap_or(0);
         let mut best: Candidate = candidates.swap_remove(best);
-        sample::trial(spec, &mut best)
+        match sample::trial(spec, &mut best) {
+            // Another candidate takes its place.
+            Err(SearchError::Formula { .. }) => Ok(None),
+            trial => trial.map(Some),
+        }
     };
     Combinations::after(spec, tried.clone())?.first_accepted(index, &mut best, accept)
 }

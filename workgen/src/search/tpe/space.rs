@@ -167,6 +167,10 @@ impl Chooser for Survey {
         normal.mean
     }
 
+    fn takes_absent(&self) -> bool {
+        true
+    }
+
     fn chosen(&mut self, name: &str, value: Value) {
         let Some(axis) = self.asked.take().filter(|_| name != MODEL) else { return };
         if self.of(name).is_none() {
