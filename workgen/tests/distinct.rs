@@ -179,7 +179,6 @@ fn drawn_combinations_come_once_until_the_space_is_used_up() {
         assert_eq!(preview(&of(4)).unwrap().differ, None, "{method}");
         let few = search(&of(2)).unwrap().trials;
         assert_eq!(few, all[..2], "{method}: those before stay as they are");
-        let known = |trials: &[Trial]| Tried::of(trials.iter().map(|t| (t.model, &t.config)));
         let more = further(&of(30), 2..30, &known(&few)).unwrap();
         assert_eq!([few, more].concat(), all, "{method}: as if they had been asked for at once");
         let none = further(&of(30), 4..30, &known(&all)).unwrap_err();
@@ -243,6 +242,32 @@ fn the_trials_of_a_space_that_is_used_up_are_always_the_same() {
             "32 sgd 0.5"
         ]
     );
+    let spec = job(MLP, &training, "method = \"sobol\"\ntrials = 30");
+    assert_eq!(
+        said(&trials(&spec).unwrap()),
+        [
+            "32 sgd 0.9",
+            "16 adam 0",
+            "32 sgd 0.5",
+            "16 sgd 0.5",
+            "16 sgd 0",
+            "32 adam 0",
+            "32 sgd 0",
+            "16 sgd 0.9"
+        ]
+    );
+    let none = further(&spec, 8..30, &known(&trials(&spec).unwrap())).unwrap_err();
+    assert_eq!(none, SearchError::UsedUp { differ: 8, asked: 30 });
+    let method = "method = { name = \"tpe\", startup = 2 }\ntrials = 30";
+    let (all, none) = suggested(&job(MLP, &training, method));
+    assert_eq!((all.len(), configs(&all).len()), (8, 8));
+    assert_eq!(said(&all), said(&suggested(&job(MLP, &training, method)).0));
+    assert_eq!(none, SearchError::UsedUp { differ: 8, asked: 30 });
+}
+
+/// The combinations of these trials.
+fn known(trials: &[Trial]) -> Tried {
+    Tried::of(trials.iter().map(|trial| (trial.model, &trial.config)))
 }
 
 #[test]
@@ -294,7 +319,7 @@ fn a_program_may_leave_out_values_without_effect() {
     assert_eq!(other, SearchError::NoDimension { name: "momentun".into() });
 }
 
-/// The way that `docs/search.md` names for a rate that goes with the batch size.
+/// A rate that goes with the batch size, by a constraint instead of a formula.
 #[test]
 fn a_constraint_leaves_the_pairs_of_rate_and_batch_size_that_are_meant() {
     let training = "batch_size = { choice = [64, 128, 256] }\noptimizer = { name = \"sgd\", lr = { choice = [0.025, 0.05, 0.1] } }";
