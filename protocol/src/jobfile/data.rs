@@ -4,12 +4,13 @@ use super::{
     categories, data_keys, dates, dialect, dimension,
     element::Bounds,
     method::Method,
-    reader::{JobFileNode, if_given},
+    reader::{JobFileNode, if_given, optional},
 };
 use crate::{
     spec::{
-        Channels, Columns, DataSpec, FileKind, Loss, Missing, ModelSpace, PlacementSpec, Replicas,
-        Scale, ScaleLabel, Separator, ShardSizes, SourceSpec, Split, WINDOW, data::DEFAULT_LABEL,
+        Channels, Columns, DataSpec, FileKind, Loss, Missing, ModelSpace, OnBad, PlacementSpec,
+        Replicas, Scale, ScaleLabel, Separator, ShardSizes, SourceSpec, Split, WINDOW,
+        data::DEFAULT_LABEL,
     },
     text::{MAX_NAME_CHARS, is_plain_line, is_plain_name},
 };
@@ -80,6 +81,8 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
             ("drop-row", Missing::DropRow),
         ])
     });
+    let on_bad_row = optional(section, "on_bad_row", OnBad::Refuse, on_bad);
+    let on_bad_image = optional(section, "on_bad_image", OnBad::Refuse, on_bad);
     let dialect = dialect::read(section, known_label(&label));
     let tokenizer = if_given(section, "tokenizer", path);
     let length = section.optional("length").map_or(Some(BTreeMap::new()), |node| length(&node));
@@ -125,6 +128,8 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         columns: columns?,
         categories: categories?,
         missing: missing?,
+        on_bad_row: on_bad_row?,
+        on_bad_image: on_bad_image?,
         dialect: dialect?,
         window: windows?,
         tokenizer: tokenizer?,
@@ -272,6 +277,10 @@ fn label(node: &Node<'_>) -> Option<String> {
     }
     let label = node.string("the name of a column")?;
     if label.is_empty() { node.refuse("is empty") } else { Some(label.to_owned()) }
+}
+
+fn on_bad(node: &Node<'_>) -> Option<OnBad> {
+    node.word(&[("refuse", OnBad::Refuse), ("skip", OnBad::Skip)])
 }
 
 fn separator(node: &Node<'_>) -> Option<Separator> {

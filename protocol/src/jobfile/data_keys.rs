@@ -11,14 +11,18 @@ const OF_LABELS: &str = "is the file of labels beside an IDX or NPY file; here t
 const ENCODING: (&str, &str) =
     ("encoding", "is for CSV files; other formats say how they write words");
 
+const ON_BAD_IMAGE: (&str, &str) =
+    ("on_bad_image", "is for a folder of images; `on_bad_row` is for tables");
+
 /// Keys of a table, where there is none.
-const OF_TABLES: [(&str, &str); 10] = [
+const OF_TABLES: [(&str, &str); 11] = [
     ("separator", "is for CSV files; of arrays nothing separates the columns"),
     ("columns", "names columns of a table; the features of an array have no names"),
     ("categories", "names columns of a table; arrays hold numbers, and words only as labels"),
     ("dates", "names columns of a table; arrays hold numbers"),
     ("missing", "is for tables; arrays must hold finite numbers"),
     ("missing_values", "is for tables; arrays must hold finite numbers"),
+    ("on_bad_row", "is for tables; arrays must hold finite numbers"),
     ("header", "is for CSV files; arrays have no line of names"),
     ENCODING,
     ("decimal", "is for CSV files; arrays hold numbers as they are"),
@@ -79,9 +83,12 @@ pub(super) fn fit(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
         // Images are refused as a whole.
         Some(FileKind::Image) | None => [&[], &[], &[]],
     };
+    // A folder of images has no ending that says so.
+    let images: Refused = if kind.is_some() { &[ON_BAD_IMAGE] } else { &[] };
     let refused: Vec<Option<()>> = foreign
         .into_iter()
         .flatten()
+        .chain(images)
         .filter_map(|(key, reason)| Some(section.optional(key)?.refuse(*reason)))
         .collect();
     refused.into_iter().collect()

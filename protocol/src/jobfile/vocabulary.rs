@@ -17,6 +17,8 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "dates",
             "missing",
             "missing_values",
+            "on_bad_row",
+            "on_bad_image",
             "header",
             "encoding",
             "decimal",

@@ -36,6 +36,12 @@ pub struct DataSpec {
     /// The treatment of missing values of a table.
     #[serde(default, skip_serializing_if = "Missing::is_refuse")]
     pub missing: Missing,
+    /// The treatment of rows of a table that can't be read.
+    #[serde(default, skip_serializing_if = "OnBad::is_refuse")]
+    pub on_bad_row: OnBad,
+    /// The treatment of images that can't be read.
+    #[serde(default, skip_serializing_if = "OnBad::is_refuse")]
+    pub on_bad_image: OnBad,
     /// How the fields of a table are written.
     #[serde(default, skip_serializing_if = "Dialect::is_default")]
     pub dialect: Dialect,
@@ -206,6 +212,26 @@ impl Missing {
     #[must_use]
     pub fn is_refuse(&self) -> bool {
         *self == Missing::Refuse
+    }
+}
+
+/// The treatment of rows or images that can't be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OnBad {
+    /// The data is refused.
+    #[default]
+    Refuse,
+    /// Bad ones are left out, unless more than half are bad.
+    Skip,
+}
+
+impl OnBad {
+    /// Is the data refused?
+    #[must_use]
+    pub fn is_refuse(&self) -> bool {
+        *self == OnBad::Refuse
     }
 }
 

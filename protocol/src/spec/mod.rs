@@ -47,8 +47,8 @@ pub use cpu_shares::{
     MAX_CPU_SHARE_INTERVAL, Order, Threshold,
 };
 pub use data::{
-    Channels, Columns, DataSpec, FileKind, Missing, Scale, ScaleLabel, Separator, ShardSizes,
-    SourceSpec, Split,
+    Channels, Columns, DataSpec, FileKind, Missing, OnBad, Scale, ScaleLabel, Separator,
+    ShardSizes, SourceSpec, Split,
 };
 pub use dialect::{
     DateFeatures, DecimalSign, Dialect, Header, MAX_MISSING_WORDS, Notation, TextEncoding,

@@ -259,7 +259,7 @@ fn ratio_of(rows: u64, ratio: f64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sojourn_protocol::spec::{Channels, Dialect, Missing, Scale, ScaleLabel};
+    use sojourn_protocol::spec::{Channels, Dialect, Missing, OnBad, Scale, ScaleLabel};
     use std::collections::BTreeMap;
 
     fn data(valid: Split, test: Option<Split>) -> DataSpec {
@@ -272,6 +272,8 @@ mod tests {
             columns: None,
             categories: Vec::new(),
             missing: Missing::Refuse,
+            on_bad_row: OnBad::Refuse,
+            on_bad_image: OnBad::Refuse,
             dialect: Dialect::default(),
             window: None,
             tokenizer: None,

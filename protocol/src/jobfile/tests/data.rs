@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::spec::{
-    DateFeatures, DecimalSign, Dialect, Header, Notation, TextEncoding, ThousandsSign,
+    DataSpec, DateFeatures, DecimalSign, Dialect, Header, Notation, OnBad, TextEncoding,
+    ThousandsSign,
 };
 
 #[test]
@@ -296,6 +297,40 @@ fn columns_of_dates_are_read_and_checked() {
         let found = found.split_once(": ").map_or(found.as_str(), |(_, rest)| rest);
         assert_eq!(found, told, "{more}");
     }
+}
+
+#[test]
+fn rows_and_images_that_cannot_be_read_are_refused_unless_the_job_says_so() {
+    let data = |train: &str, more: &str| {
+        let file = format!("train = \"{train}\"\nlabel = \"y\"\n{more}");
+        parse(&SMALL.replace("train = \"x.csv\"\nlabel = \"y\"", &file)).map(|spec| spec.data)
+    };
+    let plain = data("x.csv", "").unwrap();
+    assert_eq!((plain.on_bad_row, plain.on_bad_image), (OnBad::Refuse, OnBad::Refuse));
+    assert_eq!(data("x.csv", "on_bad_row = \"refuse\"").unwrap(), plain);
+    let stored = serde_json::to_string(&plain).unwrap();
+    assert!(!stored.contains("on_bad"), "jobs of before are stored as they were: {stored}");
+    for file in ["x.csv", "x.parquet", "rows"] {
+        let skip = data(file, "on_bad_row = \"skip\"").unwrap();
+        assert_eq!(skip.on_bad_row, OnBad::Skip);
+        let stored = serde_json::to_string(&skip).unwrap();
+        assert!(stored.contains("\"on_bad_row\":\"skip\""), "{stored}");
+        assert_eq!(serde_json::from_str::<DataSpec>(&stored).unwrap(), skip);
+    }
+    assert_eq!(data("images", "on_bad_image = \"skip\"").unwrap().on_bad_image, OnBad::Skip);
+    for (file, key, told) in [
+        ("x.npz", "on_bad_row", "`data.on_bad_row` is for tables; arrays must hold finite numbers"),
+        (
+            "x.csv",
+            "on_bad_image",
+            "`data.on_bad_image` is for a folder of images; `on_bad_row` is for tables",
+        ),
+    ] {
+        let found = data(file, &format!("{key} = \"skip\"")).unwrap_err().to_string();
+        assert!(found.contains(told), "{found}");
+    }
+    let found = data("x.csv", "on_bad_row = \"drop\"").unwrap_err().to_string();
+    assert!(found.contains("one of `refuse`, `skip` is wanted"), "{found}");
 }
 
 #[test]

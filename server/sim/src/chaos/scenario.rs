@@ -10,10 +10,10 @@ use sojourn_protocol::{
     seeds,
     spec::{
         AugmentSpace, Channels, ClassWeights, DataSpec, Dialect, Dimension, JobSpec, Listing,
-        LocalSteps, Loss, MergeSpec, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace,
-        OrderChoice, Pbt, PlacementSpec, Precision, Rebalancing, Replicas, ResidencyPolicy,
-        RuleSpec, Sampling, Scale, ScaleLabel, ScheduleSpace, Scope, SearchMethod, SearchSpec,
-        SpeCon, Split, Stopping, TrainingSpace, Verify, VerifyChoice, Visits,
+        LocalSteps, Loss, MergeSpec, Metric, Missing, ModelSpace, OnBad, OptimizerName,
+        OptimizerSpace, OrderChoice, Pbt, PlacementSpec, Precision, Rebalancing, Replicas,
+        ResidencyPolicy, RuleSpec, Sampling, Scale, ScaleLabel, ScheduleSpace, Scope, SearchMethod,
+        SearchSpec, SpeCon, Split, Stopping, TrainingSpace, Verify, VerifyChoice, Visits,
     },
     time::Millis,
 };
@@ -363,6 +363,8 @@ pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec 
             columns: None,
             categories: Vec::new(),
             missing: Missing::Refuse,
+            on_bad_row: OnBad::Refuse,
+            on_bad_image: OnBad::Refuse,
             dialect: Dialect::default(),
             window: None,
             tokenizer: None,

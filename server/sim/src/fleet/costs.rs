@@ -23,9 +23,9 @@ use sojourn_protocol::{
     seeds,
     spec::{
         Architecture, AugmentSpace, Channels, ClassWeights, Cnn, DataSpec, Dialect, Dimension,
-        JobSpec, Loss, Metric, Missing, ModelSpace, OptimizerName, OptimizerSpace, OrderChoice,
-        PlacementSpec, Precision, Sampling, Scale, ScaleLabel, ScheduleSpace, SearchMethod,
-        SearchSpec, Split, TrainingSpace,
+        JobSpec, Loss, Metric, Missing, ModelSpace, OnBad, OptimizerName, OptimizerSpace,
+        OrderChoice, PlacementSpec, Precision, Sampling, Scale, ScaleLabel, ScheduleSpace,
+        SearchMethod, SearchSpec, Split, TrainingSpace,
     },
 };
 
@@ -148,6 +148,8 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             columns: None,
             categories: Vec::new(),
             missing: Missing::Refuse,
+            on_bad_row: OnBad::Refuse,
+            on_bad_image: OnBad::Refuse,
             dialect: Dialect::default(),
             window: None,
             tokenizer: None,

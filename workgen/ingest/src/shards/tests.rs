@@ -6,7 +6,9 @@ use crate::{
     plan::{Cut, Part},
 };
 use sojourn_codec::decode;
-use sojourn_protocol::spec::{Channels, DataSpec, Dialect, Missing, Scale, ScaleLabel, Split};
+use sojourn_protocol::spec::{
+    Channels, DataSpec, Dialect, Missing, OnBad, Scale, ScaleLabel, Split,
+};
 
 const SHARDS: u32 = 8;
 const ROWS: u64 = 40;
@@ -22,6 +24,8 @@ fn plan() -> Plan {
         columns: None,
         categories: Vec::new(),
         missing: Missing::Refuse,
+        on_bad_row: OnBad::Refuse,
+        on_bad_image: OnBad::Refuse,
         dialect: Dialect::default(),
         window: None,
         tokenizer: None,
