@@ -15,7 +15,7 @@ use crate::{
             history, init_weights,
             jobfile::{self, Job},
             prices::{self, DataSize, Price},
-            reading::Reading,
+            reading::{LeftOut, Reading},
             sharding::{self, Chosen, Known},
             validate,
             wait::{self, Watched},
@@ -92,6 +92,9 @@ struct Report {
     /// The expected cost on the types of machines that the server has bought, the cheapest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prices: Vec<Price>,
+    /// Rows that were left out because they can't be read, by their source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bad_rows: Vec<LeftOut>,
     /// Warnings of what is allowed, and hardly meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -202,6 +205,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         visits_because: visits.is_chosen().then(|| visits.to_string()),
         may_differ,
         prices,
+        bad_rows: reading.left_out(),
         warnings,
         outcome: None,
     };

@@ -9,7 +9,7 @@ use crate::cli::{
         init_weights,
         jobfile::{self, Job, Problem},
         prices::{self, DataSize, Price},
-        reading::Reading,
+        reading::{LeftOut, Reading},
         sharding::{self, Chosen, Known},
         warnings,
         workspace::{self, Workspace},
@@ -83,6 +83,9 @@ struct Report {
     may_differ: Vec<String>,
     valid_rows: Vec<u32>,
     test: Vec<u32>,
+    /// Rows that are left out because they can't be read, by their source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bad_rows: Vec<LeftOut>,
     /// Parameters of each architecture, largest first.
     models: Vec<ModelReport>,
     #[serde(flatten)]
@@ -138,7 +141,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut job =
         jobfile::read(&args.file).map_err(|(failure, problems)| reported(failure, problems))?;
-    let (summary, models, chosen) = check_data(&mut job, &args.python).map_err(|failure| {
+    let checked = check_data(&mut job, &args.python).map_err(|failure| {
         let problems = failure.messages().iter().map(|message| Problem {
             line: None,
             key: None,
@@ -147,7 +150,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         let problems = problems.collect();
         reported(failure, problems)
     })?;
-    let mut report = report(&job, summary, models, chosen);
+    let mut report = report(&job, checked);
     if args.cost {
         let sum = |shards: &[u32]| shards.iter().map(|rows| u64::from(*rows)).sum();
         let size = DataSize {
@@ -168,16 +171,21 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
 
 type Models = BTreeMap<ModelSize, usize>;
 
+/// A job over its data.
+pub(crate) struct Checked {
+    summary: Summary,
+    models: Models,
+    chosen: Chosen,
+    left_out: Vec<LeftOut>,
+}
+
 /// The data, the models that would be trained on it, and what would be chosen without any host where the job leaves
 /// something open.
-pub(crate) fn check_data(
-    job: &mut Job,
-    python: &PythonArgs,
-) -> Result<(Summary, Models, Chosen), Failure> {
+pub(crate) fn check_data(job: &mut Job, python: &PythonArgs) -> Result<Checked, Failure> {
     let mut reading = Reading::new();
     let (spool, spec) = (workspace::parent(), job.spec.clone());
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
-    tokio::task::block_in_place(|| {
+    let (summary, models, chosen) = tokio::task::block_in_place(|| {
         let data =
             sojourn_ingest::survey(&spec, &job.folder, &spool, tell).map_err(ingest_failure)?;
         columns::take(job, &data)?;
@@ -187,8 +195,10 @@ pub(crate) fn check_data(
         }
         let models = check(job, &data)?;
         let chosen = sharding::choose(job, &data, &Known::default())?;
-        Ok((data.check(&chosen.cut, tell).map_err(ingest_failure)?, models, chosen))
-    })
+        let summary = data.check(&chosen.cut, tell).map_err(ingest_failure)?;
+        Ok::<_, Failure>((summary, models, chosen))
+    })?;
+    Ok(Checked { summary, models, chosen, left_out: reading.left_out() })
 }
 
 /// Does the job fit its data? The sizes of its models.
@@ -220,7 +230,8 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
     Ok(models)
 }
 
-fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report {
+fn report(job: &Job, checked: Checked) -> Report {
+    let Checked { summary, models, chosen, left_out } = checked;
     let epochs = job.spec.training.epochs;
     let trials = warnings::trials_in_all(job);
     let shards = to_u64(summary.train.len());
@@ -249,6 +260,7 @@ fn report(job: &Job, summary: Summary, models: Models, chosen: Chosen) -> Report
         visits_because: chosen.visits.is_chosen().then(|| chosen.visits.to_string()),
         valid_rows: summary.valid,
         test: summary.test,
+        bad_rows: left_out,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
         schedule: ScheduleSettings::of(&job.spec),
         prices: Vec::new(),

@@ -19,6 +19,9 @@ pub(crate) fn slot_failure(error: SlotError) -> Failure {
 
 /// Data that can't be read. A full disk or a broken download fails the work; anything else is the call's fault.
 pub(crate) fn ingest_failure(error: IngestError) -> Failure {
+    if let Some(problems) = error.several() {
+        return Failure::calls(problems);
+    }
     let exit = match &error {
         IngestError::Io { source, .. } => match source.kind() {
             io::ErrorKind::StorageFull

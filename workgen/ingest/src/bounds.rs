@@ -83,6 +83,11 @@ impl RowCount {
         Self { bounds, bytes: 0 }
     }
 
+    /// The bounds that it asks.
+    pub(crate) fn bounds(&self) -> SharedBounds {
+        SharedBounds::clone(&self.bounds)
+    }
+
     /// Counts a row of so many bytes.
     pub(crate) fn add(&mut self, bytes: u64) -> Result<(), IngestError> {
         self.bytes = self.bytes.saturating_add(bytes.max(MIN_ROW_BYTES));

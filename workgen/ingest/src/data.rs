@@ -5,6 +5,7 @@ use crate::{
     classes::{Classes, Merged},
     error::{IngestError, Problem},
     format,
+    listing::with_others,
     meter::Meter,
     number::shown,
     plan::{Cut, Part, Plan, left_to_train},
@@ -75,7 +76,9 @@ impl Data {
             }
             let mut tick = |read, row| meter.report(read, row, progress);
             let known = classes.as_ref().map(|classes| classes.names.as_slice());
-            let survey = Survey::of(table.as_ref(), spec.training.loss, known, &mut tick)?;
+            let survey = Survey::of(table.as_ref(), spec.training.loss, known, &mut tick);
+            let survey =
+                survey.map_err(|error| with_others(table.as_ref(), error, &meter, progress))?;
             meter.end(table.bytes(Pass::Labels), progress);
             tell(&table.schema().shown, &survey, progress);
             classes = classes.or(survey.classes);
@@ -131,7 +134,10 @@ impl Data {
         let mut means = Means::new(self.width);
         let mut rows = table.rows(Pass::All)?;
         let mut index = 0;
-        while rows.advance()? {
+        while rows
+            .advance()
+            .map_err(|error| with_others(table.as_ref(), error, &self.meter, progress))?
+        {
             let place = route.place(index).ok_or_else(|| table.changed())?;
             index += 1;
             if place.part == Part::Train {
@@ -176,7 +182,10 @@ impl Data {
             let route = plan.route(*part);
             let mut rows = table.rows(Pass::All)?;
             let mut index = 0;
-            while rows.advance()? {
+            while rows
+                .advance()
+                .map_err(|error| with_others(table.as_ref(), error, &self.meter, progress))?
+            {
                 let place = route.place(index).ok_or_else(|| table.changed())?;
                 index += 1;
                 let target = match self.labels {
@@ -204,7 +213,7 @@ impl Data {
 
 /// Says what a survey left out, and which labels it took as one class.
 fn tell(from: &str, survey: &Survey, progress: &mut dyn FnMut(Progress<'_>)) {
-    let LeftOut { incomplete, unlabelled, words } = &survey.left_out;
+    let LeftOut { incomplete, unlabelled, words, bad } = &survey.left_out;
     let of = survey.rows + survey.left_out.rows();
     if *unlabelled > 0 {
         let words: Vec<String> = words.iter().cloned().collect();
@@ -212,6 +221,9 @@ fn tell(from: &str, survey: &Survey, progress: &mut dyn FnMut(Progress<'_>)) {
     }
     if *incomplete > 0 {
         progress(Progress::Dropped { from, rows: *incomplete, of });
+    }
+    if bad.rows > 0 {
+        progress(Progress::Bad { from, bad, of });
     }
     for merged in survey.classes.iter().flat_map(|classes| &classes.merged) {
         let Merged { class, labels } = merged;
@@ -231,6 +243,7 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
         channels: data.channels,
         in_order: &[],
         image: data.shape.as_deref().unwrap_or_default(),
+        on_bad_image: data.on_bad_image,
         wanted: Wanted::Labelled,
         has_shape: data.shape.is_some(),
         text: TextReading {
@@ -238,6 +251,8 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
             columns: data.columns.as_ref(),
             categories: &data.categories,
             missing: data.missing,
+            on_bad_row: data.on_bad_row,
+            loss: Some(spec.training.loss),
             fill: &[],
             dialect: &data.dialect,
             hours: None,

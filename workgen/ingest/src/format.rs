@@ -11,7 +11,7 @@ use crate::{
     source::{Finder, SourceFile, is_utf_16},
     table::{Reading, Table, Wanted},
 };
-use sojourn_protocol::spec::{FileKind, SourceSpec, TextEncoding};
+use sojourn_protocol::spec::{FileKind, OnBad, SourceSpec, TextEncoding};
 
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// The first bytes of formats that are mistaken for CSV.
@@ -42,6 +42,9 @@ pub(crate) fn open(
     let encoding = reading.text.dialect.encoding;
     let parts = finder.find(key, &source.data)?.into_iter();
     let parts: Vec<SourceFile> = parts.map(|part| part.in_encoding(encoding)).collect();
+    if let (OnBad::Skip, Some(part)) = (reading.on_bad_image, parts.first()) {
+        return Err(part.refuse(Problem::ForImages("on_bad_image")));
+    }
     let kind = kind_of_all(&parts)?;
     if let (Some(Kind::Image), [file]) = (kind, parts.as_slice()) {
         return Ok(Box::new(Images::one(file.clone(), source, reading)?));

@@ -38,6 +38,7 @@
 )]
 
 mod array;
+mod bad;
 mod bounds;
 mod classes;
 mod columns;
@@ -50,6 +51,7 @@ mod format;
 mod guard;
 mod images;
 mod into_shards;
+mod listing;
 mod meter;
 mod missing;
 mod names;
@@ -69,9 +71,12 @@ mod survey;
 mod table;
 mod words;
 
+pub use bad::BadRows;
 pub use bounds::{Bounds, Refusal, Step, Unbounded};
 pub use columns::{ColumnReader, ColumnRowReader, ColumnSource};
-pub use error::{FetchError, IngestError, Place, Problem, RaggedHint, Way};
+pub use error::{
+    BadRow, FetchError, IngestError, MAX_TOLD, Place, Problem, Problems, RaggedHint, Reason, Way,
+};
 pub use plan::Cut;
 pub use profile::{
     ArrayProfile, ColumnProfile, Elements, ImagesProfile, MAX_VALUES, Odd, Profile, ProfileOf,

@@ -24,6 +24,11 @@ impl Meter {
         Self { of, done: 0, reported: 0, rows: RowCount::new(bounds) }
     }
 
+    /// One of another reading, of so many bytes, within the same bounds.
+    pub(crate) fn another(&self, of: u64) -> Self {
+        Self::new(of, self.rows.bounds())
+    }
+
     /// Reports how far the pass over one table is, after a row of so many bytes.
     pub(crate) fn report(
         &mut self,

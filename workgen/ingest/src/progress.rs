@@ -1,5 +1,6 @@
 //! Progress while data is read.
 
+use crate::bad::BadRows;
 use sojourn_protocol::spec::Separator;
 use std::path::Path;
 
@@ -71,6 +72,15 @@ pub enum Progress<'a> {
         from: &'a str,
         /// How many.
         rows: u64,
+        /// Of how many.
+        of: u64,
+    },
+    /// Rows, or images, that can't be read were left out.
+    Bad {
+        /// Of which source, as the job writes it.
+        from: &'a str,
+        /// How many, why, and the first of them.
+        bad: &'a BadRows,
         /// Of how many.
         of: u64,
     },

@@ -10,7 +10,9 @@ use crate::{
 };
 use sojourn_protocol::{
     quantity::to_usize,
-    spec::{Categories, CategoriesSpec, Channels, DateFeatures, Dialect, Missing, SourceSpec},
+    spec::{
+        Categories, CategoriesSpec, Channels, DateFeatures, Dialect, Missing, OnBad, SourceSpec,
+    },
 };
 use std::{collections::BTreeMap, path::Path};
 
@@ -94,6 +96,7 @@ impl Reader {
             channels: options.channels,
             in_order: options.in_order,
             image: options.in_order,
+            on_bad_image: OnBad::Refuse,
             wanted: Wanted::Features(&names),
             has_shape: true,
             text: TextReading {
@@ -101,6 +104,9 @@ impl Reader {
                 columns: None,
                 categories: &categories,
                 missing: options.missing,
+                // Each row to predict has a prediction.
+                on_bad_row: OnBad::Refuse,
+                loss: None,
                 fill: options.fill,
                 dialect: options.dialect,
                 hours: Some(&hours),

@@ -2,9 +2,9 @@
 
 use crate::{
     classes::Classes,
-    error::{IngestError, Problem},
+    error::{IngestError, Problem, Problems},
     number::shown,
-    table::{LeftOut, Pass, Table},
+    table::{LeftOut, Pass, Table, class},
     words::Words,
 };
 use sojourn_protocol::{classes::ClassIndex, quantity::to_u64, spec::Loss};
@@ -12,8 +12,6 @@ use std::collections::BTreeMap;
 
 /// Most classes that a job may have; more are numbers that should be predicted as such.
 const MAX_CLASSES: usize = 65_536;
-/// Longest name of a class, in bytes; it bounds what the survey keeps.
-const MAX_LABEL: usize = 1024;
 
 /// The results of the first pass.
 #[derive(Debug, Clone)]
@@ -61,6 +59,13 @@ impl Survey {
             }
         }
         let left_out = rows.left_out().clone();
+        let all = count + left_out.rows();
+        let bad = &left_out.bad;
+        if bad.rows > all / 2 {
+            let problems =
+                Problems::most(&table.schema().shown, (bad.rows, all), bad.first.clone());
+            return Err(IngestError::Several(Box::new(problems)));
+        }
         if count == 0 {
             return Err(match left_out {
                 LeftOut { incomplete: 0, unlabelled: 0, .. } => table.refuse(Problem::NoRows),
@@ -83,20 +88,4 @@ impl Survey {
         let words = rows.words();
         Ok(Self { rows: count, left_out, classes, words })
     }
-}
-
-/// The class that a label names.
-fn class(label: &[u8]) -> Result<&str, Problem> {
-    if label.is_empty() {
-        return Err(Problem::Missing);
-    }
-    if label.len() > MAX_LABEL {
-        return Err(Problem::LongLabel { limit: MAX_LABEL });
-    }
-    let name = std::str::from_utf8(label).map_err(|_| Problem::UnknownEncoding)?;
-    // Many programs write `nan` for a missing value.
-    if name.eq_ignore_ascii_case("nan") {
-        return Err(Problem::NotFinite(name.to_owned()));
-    }
-    Ok(name)
 }

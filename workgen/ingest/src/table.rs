@@ -3,13 +3,14 @@
 //! Must not know formats, and formats must not know shards.
 
 use crate::{
-    error::{IngestError, Place, Problem},
+    bad::{BadRows, Rule},
+    error::{BadRow, IngestError, Place, Problem},
     number::{number_in, shown},
     words::Words,
 };
 use sojourn_protocol::spec::{
-    Categories, CategoriesSpec, Channels, Columns, DecimalSign, Dialect, Missing, Notation,
-    Separator, TextEncoding,
+    Categories, CategoriesSpec, Channels, Columns, DecimalSign, Dialect, Loss, Missing, Notation,
+    OnBad, Separator, TextEncoding,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +34,10 @@ pub(crate) trait Table: Send + Sync {
     }
     /// Takes what missing features are, for each feature. Until then they are NaN where they are to be the mean.
     fn set_fill(&mut self, _: &[f32]) {}
+    /// The treatment of rows that can't be read.
+    fn on_bad(&self) -> OnBad {
+        OnBad::Refuse
+    }
     /// Where the labels are, as a whole.
     fn labels_place(&self) -> Place;
     /// How shards keep the numbers of its rows.
@@ -67,6 +72,18 @@ pub(crate) enum Pass {
     Labels,
     /// The row's numbers and, where the source has them, its label.
     All,
+    /// All of it, to list what is wrong with rows.
+    Problems,
+}
+
+impl Pass {
+    /// The treatment of bad rows, where the job says this about them.
+    pub(crate) const fn rule(self, on_bad: OnBad) -> Rule {
+        match self {
+            Pass::Labels | Pass::All => Rule::reading(on_bad),
+            Pass::Problems => Rule::listing(on_bad),
+        }
+    }
 }
 
 /// A pass over rows.
@@ -88,6 +105,11 @@ pub(crate) trait Rows: Send {
     /// Rows left out so far in this pass.
     fn left_out(&self) -> &LeftOut {
         &NOTHING_LEFT_OUT
+    }
+
+    /// The problems that a pass which lists them found so far.
+    fn listed(&mut self) -> Vec<BadRow> {
+        Vec::new()
     }
 
     /// Of each column whose words aren't known yet: those so far in this pass, by the column's name.
@@ -115,7 +137,27 @@ pub(crate) fn label_number(notation: Notation, label: &[u8]) -> Result<f32, Prob
     })
 }
 
-static NOTHING_LEFT_OUT: LeftOut = LeftOut { incomplete: 0, unlabelled: 0, words: BTreeSet::new() };
+/// Longest name of a class, in bytes; it bounds what the survey keeps.
+const MAX_LABEL: usize = 1024;
+
+/// The class that a label names.
+pub(crate) fn class(label: &[u8]) -> Result<&str, Problem> {
+    if label.is_empty() {
+        return Err(Problem::Missing);
+    }
+    if label.len() > MAX_LABEL {
+        return Err(Problem::LongLabel { limit: MAX_LABEL });
+    }
+    let name = std::str::from_utf8(label).map_err(|_| Problem::UnknownEncoding)?;
+    // Many programs write `nan` for a missing value.
+    if name.eq_ignore_ascii_case("nan") {
+        return Err(Problem::NotFinite(name.to_owned()));
+    }
+    Ok(name)
+}
+
+static NOTHING_LEFT_OUT: LeftOut =
+    LeftOut { incomplete: 0, unlabelled: 0, words: BTreeSet::new(), bad: BadRows::none() };
 /// Most words of rows without a label that are told.
 const MAX_WORDS: usize = 4;
 
@@ -128,6 +170,8 @@ pub(crate) struct LeftOut {
     pub(crate) unlabelled: u64,
     /// Some of the words that they have instead.
     pub(crate) words: BTreeSet<String>,
+    /// Rows that can't be read.
+    pub(crate) bad: BadRows,
 }
 
 impl LeftOut {
@@ -141,7 +185,7 @@ impl LeftOut {
 
     /// All of them.
     pub(crate) fn rows(&self) -> u64 {
-        self.incomplete + self.unlabelled
+        self.incomplete + self.unlabelled + self.bad.rows
     }
 }
 
@@ -204,6 +248,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) wanted: Wanted<'a>,
     /// The shape that images are scaled to; empty where nobody said one.
     pub(crate) image: &'a [u32],
+    pub(crate) on_bad_image: OnBad,
     /// Does the job say a row's shape? Then nothing is guessed from it.
     pub(crate) has_shape: bool,
     pub(crate) text: TextReading<'a>,
@@ -218,6 +263,9 @@ pub(crate) struct TextReading<'a> {
     pub(crate) columns: Option<&'a Columns>,
     pub(crate) categories: &'a [CategoriesSpec],
     pub(crate) missing: Missing,
+    pub(crate) on_bad_row: OnBad,
+    /// The loss that labels are for, of data to train on.
+    pub(crate) loss: Option<Loss>,
     /// The values of missing features, where they are known.
     pub(crate) fill: &'a [f32],
     /// How fields are written.
@@ -234,6 +282,7 @@ impl TextReading<'_> {
             (self.columns.is_some(), "columns"),
             (!self.categories.is_empty(), "categories"),
             (!self.missing.is_refuse(), "missing"),
+            (!self.on_bad_row.is_refuse(), "on_bad_row"),
             (self.dialect.missing_values.is_some(), "missing_values"),
             (!self.dialect.dates.is_empty(), "dates"),
         ];

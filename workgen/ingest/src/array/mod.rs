@@ -237,7 +237,7 @@ impl Table for Arrays {
 
     fn bytes(&self, pass: Pass) -> u64 {
         let of = |pair: &Pair| {
-            let x = if pass == Pass::All { pair.x.bytes() } else { 0 };
+            let x = if pass == Pass::Labels { 0 } else { pair.x.bytes() };
             x.saturating_add(pair.y.as_ref().map_or(0, Array::bytes))
         };
         self.pairs.iter().fold(0u64, |all, pair| all.saturating_add(of(pair)))

@@ -48,7 +48,7 @@ impl<'a> ArrayRows<'a> {
 
     fn open(&mut self, pair: &'a Pair) -> Result<(), IngestError> {
         self.x = match self.pass {
-            Pass::All => Some(Stream::open(&pair.x)?),
+            Pass::All | Pass::Problems => Some(Stream::open(&pair.x)?),
             Pass::Labels => None,
         };
         self.y = pair.y.as_ref().map(Stream::open).transpose()?;

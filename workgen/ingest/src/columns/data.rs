@@ -196,6 +196,8 @@ fn check_said(spec: &JobSpec, fields: &[Field], shown: &str) -> Result<(), Inges
         (data.separator.is_some(), "separator"),
         (!data.categories.is_empty(), "categories"),
         (!data.missing.is_refuse(), "missing"),
+        (!data.on_bad_row.is_refuse(), "on_bad_row"),
+        (!data.on_bad_image.is_refuse(), "on_bad_image"),
         (data.shape.is_some(), "shape"),
         (data.channels != sojourn_protocol::spec::Channels::First, "channels"),
         (data.scale != sojourn_protocol::spec::Scale::None, "scale"),

@@ -6,7 +6,10 @@ use crate::{
     source::{SourceFile, Unpacked},
 };
 use sojourn_protocol::{quantity::to_u64, spec::Separator};
-use std::io::{BufRead, BufReader, Chain, Cursor, Read};
+use std::{
+    collections::VecDeque,
+    io::{BufRead, BufReader, Chain, Cursor, Read},
+};
 
 /// The longest record that is read, in bytes.
 const MAX_RECORD: u64 = 64 << 20;
@@ -26,6 +29,8 @@ pub(crate) struct Lines<'a> {
     record: Vec<u8>,
     /// Lines read so far.
     number: u64,
+    /// Lines of a broken record that are read again, without their ends.
+    again: VecDeque<Vec<u8>>,
     /// The separator that the line `sep=;` of a spreadsheet says.
     said: Option<Separator>,
 }
@@ -66,7 +71,8 @@ impl<'a> Lines<'a> {
         start.set_position(to_u64(skipped));
         let reader = BufReader::with_capacity(READ_BUFFER, start.chain(rest));
         let number = u64::from(said.is_some());
-        Ok(Self { part, reader, end, record: Vec::new(), number, said })
+        let (record, again) = (Vec::new(), VecDeque::new());
+        Ok(Self { part, reader, end, record, number, again, said })
     }
 
     /// The separator that the file says in a line of its own.
@@ -95,8 +101,23 @@ impl<'a> Lines<'a> {
         Ok(Some(Record { line, lines: self.number - line + 1, text: &self.record }))
     }
 
+    /// Takes back all lines of the last record but its first.
+    pub(super) fn take_back(&mut self) {
+        let lines = self.record.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::to_vec);
+        let lines: Vec<Vec<u8>> = lines.collect();
+        self.number = self.number.saturating_sub(to_u64(lines.len()));
+        for line in lines.into_iter().rev() {
+            self.again.push_front(line);
+        }
+    }
+
     /// Appends the next line, without its end, to the record; `false` behind the last.
     fn append_line(&mut self) -> Result<bool, IngestError> {
+        if let Some(line) = self.again.pop_front() {
+            self.record.extend(line);
+            self.number += 1;
+            return Ok(true);
+        }
         let length = self.record.len();
         let limit = MAX_RECORD.saturating_sub(to_u64(length));
         let mut limited = (&mut self.reader).take(limit);

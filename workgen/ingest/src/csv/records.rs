@@ -6,11 +6,12 @@ use super::{
     split::visit,
 };
 use crate::{
+    bounds::RowCount,
     error::{Place, Problem, RaggedHint},
-    fields::{RecordError, Records},
+    fields::{FieldSource as _, RecordError, Records},
     source::SourceFile,
 };
-use sojourn_protocol::spec::Separator;
+use sojourn_protocol::{quantity::to_u64, spec::Separator};
 
 /// A pass over the records.
 pub(crate) struct CsvRecords<'a> {
@@ -21,11 +22,14 @@ pub(crate) struct CsvRecords<'a> {
     /// Bytes of the parts that are done.
     before: u64,
     line: u64,
+    /// Counts the bytes of lines that are read again.
+    read_again: RowCount,
 }
 
 impl<'a> CsvRecords<'a> {
     pub(super) fn new(csv: &'a Csv) -> Self {
-        Self { csv, parts: csv.parts.iter(), lines: None, before: 0, line: 0 }
+        let read_again = RowCount::new(csv.bounds());
+        Self { csv, parts: csv.parts.iter(), lines: None, before: 0, line: 0, read_again }
     }
 
     /// Where this line of the open part is.
@@ -83,18 +87,25 @@ impl Records for CsvRecords<'_> {
             if record.text.is_empty() && expected > 1 {
                 continue;
             }
-            let line = record.line;
-            self.line = line;
-            let problem = match visit(record.text, separator.byte(), &mut take) {
-                Ok(actual) if actual != expected => ragged(&record, actual, self.csv),
+            self.line = record.line;
+            let (index, problem) = match visit(record.text, separator.byte(), &mut take) {
+                Ok(actual) if actual != expected => {
+                    return Err(RecordError::Record(None, ragged(&record, actual, self.csv)));
+                }
                 Ok(_) => return Ok(true),
                 // A stray quote goes on to the next one, which then has text behind it.
                 Err((index, Problem::AfterQuote)) if record.lines > 1 => {
-                    return Err(RecordError::Field(index, Problem::OpenQuote));
+                    (index, Problem::OpenQuote)
                 }
-                Err((index, problem)) => return Err(RecordError::Field(index, problem)),
+                Err(broken) => broken,
             };
-            return Err(self.at(line).refuse(problem).into());
+            // The lines that a stray quote has swallowed are rows of their own.
+            let bytes = record.text.len();
+            if record.lines > 1 {
+                self.read_again.add(to_u64(bytes))?;
+                lines.take_back();
+            }
+            return Err(RecordError::Record(Some(index), problem));
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) enum QuoteState {
     Quoted,
     /// After a quote inside quotes: the end, or the first half of a doubled one.
     Quote,
+    /// Behind text that follows a closing quote: nobody knows where fields end.
+    Broken,
 }
 
 impl QuoteState {
@@ -26,10 +28,12 @@ impl QuoteState {
         }
         for byte in text {
             *self = match (*self, *byte) {
+                (QuoteState::Broken, _) => QuoteState::Broken,
                 (QuoteState::Start, b'"') | (QuoteState::Quote, b'"') => QuoteState::Quoted,
                 (QuoteState::Quoted, b'"') => QuoteState::Quote,
                 (QuoteState::Quoted, _) => QuoteState::Quoted,
                 (_, byte) if byte == separator => QuoteState::Start,
+                (QuoteState::Quote, _) => QuoteState::Broken,
                 _ => QuoteState::Plain,
             };
         }
@@ -94,7 +98,7 @@ fn visit_quoted(
                 field.push(b'"');
                 State::Quoted
             }
-            (State::Quote, _) => return Err((index, Problem::AfterQuote)),
+            (State::Quote | State::Broken, _) => return Err((index, Problem::AfterQuote)),
             (State::Start | State::Plain, byte) => {
                 field.push(byte);
                 State::Plain

@@ -1,10 +1,15 @@
 //! Errors of data, with their place.
 
 mod problem;
+mod reason;
+mod remedy;
+mod several;
 #[cfg(test)]
 mod tests;
 
 pub use problem::{Problem, RaggedHint, Way};
+pub use reason::Reason;
+pub use several::{BadRow, MAX_TOLD, Problems};
 
 use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};
@@ -22,6 +27,9 @@ pub enum IngestError {
     /// Something in a file.
     #[error("{at}{problem}")]
     Data { at: Box<Place>, problem: Problem },
+    /// Several things in the rows of one source.
+    #[error("{0}")]
+    Several(Box<Problems>),
     #[error("`{key}`: there is no file or folder `{path}`")]
     NotFound { key: &'static str, path: PathBuf },
     #[error(
@@ -73,6 +81,15 @@ pub enum IngestError {
 }
 
 impl IngestError {
+    /// The problems, a line each, where there are several.
+    #[must_use]
+    pub fn several(&self) -> Option<Vec<String>> {
+        match self {
+            IngestError::Several(problems) => Some(problems.messages()),
+            _ => None,
+        }
+    }
+
     /// An operating-system error of `action` on `path`.
     pub(crate) fn io(
         action: &'static str,

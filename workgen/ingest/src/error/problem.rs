@@ -1,6 +1,6 @@
 //! The problems that data may have. A message says the problem, and what to do about it; the place is said before it.
 
-use super::{line, sentence, sides};
+use super::{line, remedy, sentence, sides};
 use crate::names::listed;
 use sojourn_protocol::{
     column::MAX_COLUMNS,
@@ -210,11 +210,7 @@ pub enum Problem {
     #[error("a value is missing")]
     Missing,
     /// A feature of a row to train on, and how the file writes that it is missing.
-    #[error(
-        "a value is missing{}; `data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` \
-         takes 0, `\"mean\"` the column's mean",
-        as_written(.0)
-    )]
+    #[error("a value is missing{}; {}", as_written(.0), remedy::MISSING)]
     MissingFeature(String),
     #[error(
         "column `{text}` has no value in any row that is trained on, so it has no mean; leave it out by `data.columns`",
@@ -222,25 +218,13 @@ pub enum Problem {
     )]
     NoMean(String),
     /// A feature of a row to train on.
-    #[error(
-        "`{word}` is no number; if `{column}` holds words, name it in `data.categories` (`{{ {} = \"one-hot\" }}`), or \
-         leave it out by `data.columns`",
-        key(.column), word = line(.word), column = line(.column)
-    )]
+    #[error("`{word}` is no number; {}", remedy::words(.column), word = line(.word))]
     WordFeature { word: String, column: String },
     /// A feature of a row to train on.
-    #[error(
-        "`{date}` is a date, no number; `data.dates` (`{{ {} = \"parts\" }}`, or \"days\") makes features of it, and `data.columns` \
-         leaves it out",
-        key(.column), date = line(.date)
-    )]
+    #[error("`{date}` is a date, no number; {}", remedy::dates(.column), date = line(.date))]
     DateFeature { date: String, column: String },
     /// A feature of a row to train on.
-    #[error(
-        "`{date}` is a date, no number; dates as ISO 8601 writes them (`2024-03-31`) are made features by `data.dates` \
-         (`{{ {} = \"parts\" }}`), and `data.columns` leaves the column out",
-        key(.column), date = line(.date)
-    )]
+    #[error("`{date}` is a date, no number; {}", remedy::other_dates(.column), date = line(.date))]
     OtherDate { date: String, column: String },
     #[error(
         "`{text}` is no date as ISO 8601 writes it, such as `2024-03-31` or `2024-03-31T13:05:00`",
@@ -286,12 +270,14 @@ pub enum Problem {
     )]
     NumbersAsClasses { distinct: usize, rows: u64 },
     /// A number with another decimal sign than a point, or with signs between thousands.
-    #[error("`{text}` is no number with a decimal point{}", as_ways(.ways), text = line(.text))]
+    #[error("`{text}` is no number with a decimal point; it is {}", remedy::ways(.ways), text = line(.text))]
     OtherNotation { text: String, ways: Vec<Way> },
     #[error("`{text}` is no number with {}", signs(*.notation), text = line(.text))]
     NotInNotation { text: String, notation: Notation },
     #[error("`data.{0}` is for {tables}, and this is none", tables = tables(&.0))]
     ForTables(&'static str),
+    #[error("`data.{0}` is for a folder of images, and this is none")]
+    ForImages(&'static str),
     #[error("it holds {0}, which can be no feature and no label; leave it out by `data.columns`")]
     ColumnKind(&'static str),
     #[error(
@@ -495,23 +481,6 @@ impl RaggedHint {
     }
 }
 
-/// The numbers that a text may be, and the keys of the job by which it is read so.
-fn as_ways(ways: &[Way]) -> String {
-    let ways: Vec<String> = ways
-        .iter()
-        .map(|Way { notation, value }| format!("{} by {}", line(value), keys(*notation)))
-        .collect();
-    format!("; it is {}", ways.join(", or "))
-}
-
-fn keys(notation: Notation) -> String {
-    let decimal =
-        (notation.decimal == DecimalSign::Comma).then(|| "`data.decimal = \",\"`".to_owned());
-    let thousands =
-        notation.thousands.map(|sign| format!("`data.thousands = \"{}\"`", sign.text()));
-    decimal.into_iter().chain(thousands).collect::<Vec<_>>().join(" and ")
-}
-
 /// The signs of numbers in a notation.
 fn signs(notation: Notation) -> String {
     let decimal = match notation.decimal {
@@ -522,16 +491,6 @@ fn signs(notation: Notation) -> String {
         .thousands
         .map(|sign| format!(" and `{}` between groups of three digits", sign.text()));
     format!("{decimal}{}", thousands.unwrap_or_default())
-}
-
-/// A column's name as a key of TOML.
-fn key(column: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    if !column.is_empty() && column.chars().all(is_bare) {
-        line(column)
-    } else {
-        format!("\"{}\"", line(column))
-    }
 }
 
 /// The files that a key is for.

@@ -105,19 +105,28 @@ impl WordColumn {
     }
 }
 
-/// Takes a field into the words of a column that aren't known yet. Returns whether it is missing.
-pub(super) fn collect(
-    words: &mut Words,
+/// A field of a column whose words aren't known yet.
+pub(super) enum Found<'a> {
+    /// A word that was there before.
+    Known,
+    /// A word that is there for the first time.
+    New(&'a str),
+    Missing,
+}
+
+/// Looks a field up among the words that were found so far.
+pub(super) fn find<'a>(
+    words: &Words,
     missing: &MissingValues,
-    field: &[u8],
-) -> Result<bool, Problem> {
+    field: &'a [u8],
+) -> Result<Found<'a>, Problem> {
     let field = field.trim_ascii();
     if missing.contains(field) {
-        return Ok(true);
+        return Ok(Found::Missing);
     }
     let word = std::str::from_utf8(field).map_err(|_| Problem::UnknownEncoding)?;
     if words.contains(word) {
-        return Ok(false);
+        return Ok(Found::Known);
     }
     if word.chars().nth(MAX_GIVEN_NAME_CHARS).is_some() {
         return Err(Problem::LongWord { limit: MAX_GIVEN_NAME_CHARS });
@@ -125,6 +134,5 @@ pub(super) fn collect(
     if words.len() == MAX_WORDS {
         return Err(Problem::TooManyWords { limit: MAX_WORDS });
     }
-    words.add(word);
-    Ok(false)
+    Ok(Found::New(word))
 }

@@ -27,7 +27,7 @@ use rows::FieldRows;
 use sojourn_protocol::{
     bounds::MAX_FEATURES,
     quantity::SaturatingFrom as _,
-    spec::{Categories, Header, Missing, Notation},
+    spec::{Categories, Header, Loss, Missing, Notation, OnBad},
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,6 +92,8 @@ pub(crate) trait Records: Send {
 /// Why there is no next record.
 #[derive(Debug)]
 pub(crate) enum RecordError {
+    /// The record can't be read, and the one behind it may be: the column, where it is about one.
+    Record(Option<usize>, Problem),
     /// Something in the field of this column.
     Field(usize, Problem),
     /// Something else.
@@ -117,6 +119,9 @@ pub(crate) struct FieldTable<S> {
     dated: Vec<DateColumn>,
     label: Option<usize>,
     missing: Missing,
+    on_bad_row: OnBad,
+    /// The loss that labels are for.
+    loss: Option<Loss>,
     missing_values: MissingValues,
     notation: Notation,
     unnamed: Vec<Unnamed>,
@@ -185,6 +190,8 @@ impl<S: FieldSource> FieldTable<S> {
             dated,
             label,
             missing,
+            on_bad_row: text.on_bad_row,
+            loss: text.loss,
             missing_values,
             notation,
             unnamed,
@@ -206,10 +213,11 @@ impl<S: FieldSource> FieldTable<S> {
         let need = |role: &Role| match role {
             Role::Label => Need::Label,
             Role::Words { .. } | Role::Date { .. } | Role::Blank => Need::Value,
-            // Whether it is missing decides if there is a row.
-            Role::Feature { .. } if pass == Pass::All || self.missing == Missing::DropRow => {
+            // Whether it is missing, or can be read, decides if there is a row.
+            Role::Feature { .. } if pass != Pass::Labels || self.missing == Missing::DropRow => {
                 Need::Value
             }
+            Role::Feature { .. } if pass.rule(self.on_bad_row).goes_on() => Need::Value,
             Role::Feature { .. } | Role::Ignored => Need::Nothing,
         };
         self.roles.iter().map(need).collect()
@@ -327,6 +335,10 @@ impl<S: FieldSource> Table for FieldTable<S> {
 
     fn set_fill(&mut self, fill: &[f32]) {
         self.fill = fill.to_vec();
+    }
+
+    fn on_bad(&self) -> OnBad {
+        self.on_bad_row
     }
 
     fn labels_place(&self) -> Place {

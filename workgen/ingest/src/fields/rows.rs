@@ -2,19 +2,20 @@
 
 use super::{
     FieldSource, FieldTable, RecordError, Records,
-    coded::{Field, collect},
+    coded::{Field, Found, find},
     header::Role,
 };
 use crate::{
+    bad::{Flow, Rule},
     bounds::RowCount,
     dates::{Date, is_date},
-    error::{IngestError, Place, Problem},
+    error::{BadRow, IngestError, MAX_TOLD, Place, Problem},
     notation::plain,
     number::{number_in, shown, truth},
-    table::{LeftOut, Pass, Rows, label_number},
+    table::{LeftOut, Pass, Rows, class, label_number},
     words::Words,
 };
-use sojourn_protocol::spec::{DateFeatures, Missing, Notation};
+use sojourn_protocol::spec::{DateFeatures, Loss, Missing, Notation};
 use std::{collections::BTreeMap, mem, ops::Range};
 
 /// A pass over the rows.
@@ -22,7 +23,10 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
     table: &'a FieldTable<S>,
     pass: Pass,
     records: S::Records<'a>,
+    rule: Rule,
     left_out: LeftOut,
+    /// Problems, in a pass that lists them.
+    listed: Vec<BadRow>,
     /// Rows that are left out take time too.
     passed_over: RowCount,
     numbers: Vec<f32>,
@@ -35,18 +39,39 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
     found: Vec<Words>,
     /// For each column of dates, whether one with a time was found in this pass.
     has_time: Vec<bool>,
-    /// Features whose manner of writing the present row was the first to show.
-    shown: Vec<usize>,
+    fresh: Fresh,
+}
+
+/// The things that the present row is the first to have.
+#[derive(Debug, Default)]
+struct Fresh {
+    /// Features whose manner of writing it shows.
+    written: Vec<usize>,
+    /// Words, each with its column of words.
+    words: Vec<(usize, String)>,
+    /// Columns of dates of which it has one with a time.
+    times: Vec<usize>,
+}
+
+impl Fresh {
+    fn clear(&mut self) {
+        self.written.clear();
+        self.words.clear();
+        self.times.clear();
+    }
 }
 
 impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
     pub(super) fn new(table: &'a FieldTable<S>, pass: Pass) -> Result<Self, IngestError> {
-        let width = if pass == Pass::All { table.schema.width } else { 0 };
+        let rule = pass.rule(table.on_bad_row);
+        let width = if pass == Pass::Labels && !rule.goes_on() { 0 } else { table.schema.width };
         Ok(Self {
             table,
             pass,
             records: table.source.records(table.needed(pass))?,
+            rule,
             left_out: LeftOut::default(),
+            listed: Vec::new(),
             passed_over: RowCount::new(table.source.bounds()),
             numbers: vec![0.0; width],
             written: vec![None; width],
@@ -54,14 +79,61 @@ impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
             is_label_plain: true,
             found: vec![Words::default(); table.coded.len()],
             has_time: vec![false; table.dated.len()],
-            shown: Vec::new(),
+            fresh: Fresh::default(),
         })
     }
 
-    /// A problem of the present record, in the column `index`.
-    fn refuse(&self, index: usize, problem: Problem) -> IngestError {
-        let column = self.table.schema.columns.get(index).filter(|name| !name.is_empty()).cloned();
-        Place { column, ..self.records.place() }.refuse(problem)
+    /// Where the present record is, and its column `index`.
+    fn place(&self, index: Option<usize>) -> Place {
+        let column = index.and_then(|index| self.table.schema.columns.get(index));
+        Place { column: column.filter(|name| !name.is_empty()).cloned(), ..self.records.place() }
+    }
+
+    /// Forgets how the present row writes its features: it is left out.
+    fn forget(&mut self) {
+        for place in &self.fresh.written {
+            if let Some(written) = self.written.get_mut(*place) {
+                *written = None;
+            }
+        }
+    }
+
+    /// Keeps the words and times of the present row.
+    fn keep(&mut self) {
+        for (column, word) in self.fresh.words.drain(..) {
+            if let Some(found) = self.found.get_mut(column) {
+                found.add(&word);
+            }
+        }
+        for column in &self.fresh.times {
+            if let Some(has_time) = self.has_time.get_mut(*column) {
+                *has_time = true;
+            }
+        }
+    }
+
+    /// A problem of the present row's label, for the loss that it is for.
+    fn label_problem(&self) -> Option<Problem> {
+        match self.table.loss? {
+            Loss::CrossEntropy => class(&self.label).err(),
+            Loss::Mse | Loss::Own => self.number_of_label().err(),
+        }
+    }
+
+    fn number_of_label(&self) -> Result<f32, Problem> {
+        let plain = Notation::default();
+        let notation = if self.is_label_plain { plain } else { self.table.notation };
+        label_number(notation, &self.label)
+    }
+
+    /// Treats the present row, which has these problems.
+    fn treat(&mut self, problems: Vec<(Option<usize>, Problem)>) -> Result<Flow, IngestError> {
+        self.passed_over.add(0)?;
+        self.forget();
+        let problems = problems.into_iter();
+        let rows = problems.map(|(index, problem)| BadRow { at: self.place(index), problem });
+        let rows = rows.collect();
+        self.rule.treat(rows, &mut self.left_out.bad, &mut self.listed)
     }
 }
 
@@ -97,25 +169,25 @@ struct Sink<'a, S> {
     written: &'a mut [Option<Written>],
     label: &'a mut Vec<u8>,
     is_label_plain: &'a mut bool,
-    /// The words of columns whose words aren't known.
-    found: &'a mut [Words],
-    has_time: &'a mut [bool],
-    shown: &'a mut Vec<usize>,
+    /// The words of columns whose words aren't known, without those of this row.
+    found: &'a [Words],
+    has_time: &'a [bool],
+    fresh: &'a mut Fresh,
     /// A value that is needed isn't there, and the job leaves such rows out.
     lacks_value: bool,
     /// The row has no label, and is wanted for it.
     lacks_label: bool,
-    /// The first thing that is wrong with the row, and its column: a row that is left out may have anything.
-    problem: Option<(usize, Problem)>,
+    /// The first things that are wrong with the row, and their columns: a row that is left out may have anything.
+    problems: Vec<(Option<usize>, Problem)>,
 }
 
 impl<S: FieldSource> Sink<'_, S> {
     /// Takes the field of the column `index`.
     fn take(&mut self, index: usize, field: &[u8]) {
         if let Err(problem) = self.read(index, field)
-            && self.problem.is_none()
+            && self.problems.len() <= MAX_TOLD
         {
-            self.problem = Some((index, problem));
+            self.problems.push((Some(index), problem));
         }
     }
 
@@ -137,7 +209,7 @@ impl<S: FieldSource> Sink<'_, S> {
                         false => value(field, table.notation, written),
                     };
                     if !was_shown && written.is_some() {
-                        self.shown.push(*place);
+                        self.fresh.written.push(*place);
                     }
                     *into =
                         value.or_else(|problem| table.instead((index, *place), field, problem))?;
@@ -145,8 +217,12 @@ impl<S: FieldSource> Sink<'_, S> {
             }
             Some(Role::Words { column, .. }) => {
                 let Some(coded) = table.coded.get(*column) else { return Ok(()) };
-                if let Some(found) = self.found.get_mut(*column).filter(|_| !coded.is_known()) {
-                    self.lacks_value |= collect(found, &table.missing_values, field)? && drops;
+                if let Some(found) = self.found.get(*column).filter(|_| !coded.is_known()) {
+                    match find(found, &table.missing_values, field)? {
+                        Found::Known => {}
+                        Found::New(word) => self.fresh.words.push((*column, word.to_owned())),
+                        Found::Missing => self.lacks_value |= drops,
+                    }
                     return Ok(());
                 }
                 match coded.field(field)? {
@@ -164,8 +240,8 @@ impl<S: FieldSource> Sink<'_, S> {
                     return self.write_missing(index, dated.places(), field);
                 }
                 let has_time = dated.write(field, self.numbers)?;
-                if let Some(found) = self.has_time.get_mut(*column) {
-                    *found |= has_time;
+                if has_time && self.has_time.get(*column) == Some(&false) {
+                    self.fresh.times.push(*column);
                 }
             }
             Some(Role::Label) => self.read_label(field),
@@ -250,25 +326,25 @@ impl<S: FieldSource> FieldTable<S> {
 impl<S: FieldSource> Rows for FieldRows<'_, S> {
     fn advance(&mut self) -> Result<bool, IngestError> {
         loop {
-            self.shown.clear();
+            self.fresh.clear();
             let mut sink = Sink {
                 table: self.table,
                 numbers: &mut self.numbers,
                 written: &mut self.written,
                 label: &mut self.label,
                 is_label_plain: &mut self.is_label_plain,
-                found: &mut self.found,
-                has_time: &mut self.has_time,
-                shown: &mut self.shown,
+                found: &self.found,
+                has_time: &self.has_time,
+                fresh: &mut self.fresh,
                 lacks_value: false,
                 lacks_label: false,
-                problem: None,
+                problems: Vec::new(),
             };
             let next = self.records.advance(|index, field| {
                 sink.take(index, field);
                 Ok(())
             });
-            let Sink { lacks_label, lacks_value, problem, .. } = sink;
+            let Sink { lacks_label, lacks_value, mut problems, .. } = sink;
             match next {
                 Ok(true) if lacks_label || lacks_value => {
                     self.passed_over.add(0)?;
@@ -277,26 +353,34 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
                     } else {
                         self.left_out.incomplete += 1;
                     }
-                    for place in &self.shown {
-                        if let Some(written) = self.written.get_mut(*place) {
-                            *written = None;
-                        }
-                    }
+                    self.keep();
+                    self.forget();
+                    continue;
                 }
-                Ok(true) => match problem {
-                    None => return Ok(true),
-                    Some((index, problem)) => return Err(self.refuse(index, problem)),
-                },
+                Ok(true) => {
+                    let problem = self.rule.goes_on().then(|| self.label_problem()).flatten();
+                    problems.extend(problem.map(|problem| (self.table.label, problem)));
+                }
                 Ok(false) => return Ok(false),
                 Err(RecordError::Other(error)) => return Err(error),
-                Err(RecordError::Field(index, problem)) => return Err(self.refuse(index, problem)),
+                Err(RecordError::Field(index, problem)) => {
+                    return Err(self.place(Some(index)).refuse(problem));
+                }
+                Err(RecordError::Record(index, problem)) => problems = vec![(index, problem)],
+            }
+            if problems.is_empty() {
+                self.keep();
+                return Ok(true);
+            }
+            if self.treat(problems)? == Flow::End {
+                return Ok(false);
             }
         }
     }
 
     fn numbers(&self) -> &[f32] {
         match self.pass {
-            Pass::All => &self.numbers,
+            Pass::All | Pass::Problems => &self.numbers,
             Pass::Labels => &[],
         }
     }
@@ -306,9 +390,7 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
     }
 
     fn label_number(&self) -> Result<f32, IngestError> {
-        let plain = Notation::default();
-        let notation = if self.is_label_plain { plain } else { self.table.notation };
-        label_number(notation, &self.label).map_err(|problem| self.refuse_label(problem))
+        self.number_of_label().map_err(|problem| self.refuse_label(problem))
     }
 
     fn label_place(&self) -> Place {
@@ -317,6 +399,10 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
 
     fn left_out(&self) -> &LeftOut {
         &self.left_out
+    }
+
+    fn listed(&mut self) -> Vec<BadRow> {
+        mem::take(&mut self.listed)
     }
 
     fn words(&mut self) -> BTreeMap<String, Words> {

@@ -3,7 +3,7 @@
 use super::{decode::decode, fit::Size, picture::Color, walk::Walk};
 use crate::{
     bounds::{SharedBounds, Step},
-    error::IngestError,
+    error::{IngestError, Place, Problem},
     source::SourceFile,
 };
 use serde::Serialize;
@@ -36,6 +36,9 @@ pub(crate) fn look(
     let mut classes: BTreeMap<String, u64> = BTreeMap::new();
     let (mut widths, mut heights, mut is_gray) = (Vec::new(), Vec::new(), true);
     while let Some(found) = walk.next()? {
+        if !found.is_read {
+            return Err(Place::of(&found.shown).refuse(Problem::OtherImage));
+        }
         let count = classes.entry(found.class.unwrap_or_default()).or_default();
         *count += 1;
         if *count > LOOKED_AT || widths.len() >= MAX_LOOKED_AT {

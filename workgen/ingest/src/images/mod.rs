@@ -7,7 +7,8 @@
 //! A row is the same bytes on any machine. So nothing in here may depend on the instructions that a processor has: JPEG is
 //! decoded without vector code, and images are scaled in whole numbers.
 //!
-//! One image is in memory at a time, and the names of the files of one folder. The pass over labels opens no image.
+//! One image is in memory at a time, and the names of the files of one folder. The pass over labels opens no image, unless those that
+//! can't be read are left out.
 
 mod decode;
 mod exif;
@@ -34,7 +35,7 @@ use fit::Size;
 use rows::ImageRows;
 use sojourn_protocol::{
     quantity::to_usize,
-    spec::{Channels, SourceSpec},
+    spec::{Channels, OnBad, SourceSpec},
 };
 use std::path::PathBuf;
 use walk::Walk;
@@ -48,6 +49,8 @@ pub(crate) struct Images {
     files: Files,
     schema: Schema,
     size: Size,
+    /// The treatment of those that can't be read.
+    on_bad: OnBad,
     /// Of all files.
     bytes: u64,
     bounds: SharedBounds,
@@ -70,12 +73,13 @@ impl Images {
         reading: Reading<'_>,
     ) -> Result<Option<Self>, IngestError> {
         let Some(folder) = finder.folder_without_data(key, &source.data)? else { return Ok(None) };
-        let counted = Counted::of(Walk::new(&folder, &source.data)?)?;
+        let labelled = matches!(reading.wanted, Wanted::Labelled);
+        let counted = Counted::of(Walk::new(&folder, &source.data)?, labelled)?;
         let Some(first) = counted.classed.as_ref().or(counted.bare.as_ref()) else {
-            return Ok(None);
+            let Some(other) = counted.other else { return Ok(None) };
+            return Err(Place::of(&other).refuse(Problem::OtherImage));
         };
         let size = said(source, reading, &Place::of(first))?;
-        let labelled = matches!(reading.wanted, Wanted::Labelled);
         match &counted {
             Counted { classed: Some(_), bare: Some(bare), .. } => {
                 return Err(Place::of(bare).refuse(Problem::ImageWithoutClass));
@@ -91,7 +95,8 @@ impl Images {
         let schema = schema(source, first, size, counted.classed.is_some());
         let (files, bytes) = (Files::Folder(folder), counted.bytes);
         let bounds = SharedBounds::clone(finder.bounds());
-        Ok(Some(Self { files, schema, size, bytes, bounds }))
+        let on_bad = reading.on_bad_image;
+        Ok(Some(Self { files, schema, size, on_bad, bytes, bounds }))
     }
 
     /// One image, to predict.
@@ -106,7 +111,8 @@ impl Images {
         let size = said(source, reading, &Place::of(file.shown()))?;
         let schema = schema(source, file.shown(), size, false);
         let (bytes, bounds) = (file.bytes(), SharedBounds::clone(file.bounds()));
-        Ok(Self { bytes, files: Files::One(file), schema, size, bounds })
+        let on_bad = OnBad::Refuse;
+        Ok(Self { bytes, files: Files::One(file), schema, size, on_bad, bounds })
     }
 }
 
@@ -117,18 +123,23 @@ struct Counted {
     classed: Option<String>,
     /// The first that lies in none.
     bare: Option<String>,
+    /// The first of a format that isn't read.
+    other: Option<String>,
     /// Files that are no images.
     skipped: u64,
     bytes: u64,
 }
 
 impl Counted {
-    fn of(mut walk: Walk) -> Result<Self, IngestError> {
+    /// Of data to train on, images that aren't read are a matter of the passes.
+    fn of(mut walk: Walk, is_labelled: bool) -> Result<Self, IngestError> {
         let mut counted = Self::default();
         while let Some(found) = walk.next()? {
-            let first = match found.class {
-                Some(_) => &mut counted.classed,
-                None => &mut counted.bare,
+            let first = match (found.is_read, found.class) {
+                (true, Some(_)) => &mut counted.classed,
+                (true, None) => &mut counted.bare,
+                (false, _) if is_labelled => &mut counted.other,
+                (false, _) => return Err(Place::of(&found.shown).refuse(Problem::OtherImage)),
             };
             first.get_or_insert(found.shown);
             let bytes = found.path.metadata().map_err(IngestError::io("look at", &found.path))?;
@@ -190,11 +201,9 @@ impl Table for Images {
     }
 
     fn bytes(&self, pass: Pass) -> u64 {
-        match pass {
-            // Names are all that it reads.
-            Pass::Labels => 0,
-            Pass::All => self.bytes,
-        }
+        // Names are all that a pass over labels reads, unless images are left out.
+        let is_by_name = pass == Pass::Labels && !pass.rule(self.on_bad).goes_on();
+        if is_by_name { 0 } else { self.bytes }
     }
 
     fn rows(&self, pass: Pass) -> Result<Box<dyn Rows + '_>, IngestError> {
@@ -203,6 +212,10 @@ impl Table for Images {
 
     fn fits(&self, train: &Schema) -> Result<(), IngestError> {
         self.schema.fits_rows_of(train).map_err(|problem| self.refuse(problem))
+    }
+
+    fn on_bad(&self) -> OnBad {
+        self.on_bad
     }
 
     fn labels_place(&self) -> Place {

@@ -1,14 +1,20 @@
 //! A pass over images.
 
-use super::{Files, Images, decode::decode, fit::fit, walk::Walk};
+use super::{
+    Files, Images,
+    decode::decode,
+    fit::fit,
+    walk::{Found, Walk},
+};
 use crate::{
+    bad::{Flow, Rule},
     bounds::Step,
-    error::{IngestError, Place, Problem},
+    error::{BadRow, IngestError, Place, Problem},
     source::SourceFile,
-    table::{Pass, Rows},
+    table::{LeftOut, Pass, Rows},
 };
 use sojourn_protocol::quantity::to_u64;
-use std::io::Read;
+use std::{io::Read, mem};
 
 /// Most bytes of an image's file, which is read whole.
 const MAX_FILE: u64 = 256 << 20;
@@ -25,6 +31,10 @@ pub(super) struct ImageRows<'a> {
     file: Vec<u8>,
     numbers: Vec<f32>,
     read: u64,
+    rule: Rule,
+    left_out: LeftOut,
+    /// Problems, in a pass that lists them.
+    listed: Vec<BadRow>,
 }
 
 impl<'a> ImageRows<'a> {
@@ -35,26 +45,54 @@ impl<'a> ImageRows<'a> {
         };
         let (shown, label) = (String::new(), Vec::new());
         let (file, numbers) = (Vec::new(), Vec::new());
-        Ok(Self { images, pass, walk, one, shown, label, file, numbers, read: 0 })
+        Ok(Self {
+            images,
+            pass,
+            walk,
+            one,
+            shown,
+            label,
+            file,
+            numbers,
+            read: 0,
+            rule: pass.rule(images.on_bad),
+            left_out: LeftOut::default(),
+            listed: Vec::new(),
+        })
     }
 
-    /// Decodes one file to the numbers of a row.
-    fn decode(&mut self, file: &SourceFile) -> Result<(), IngestError> {
+    /// Decodes one file to the numbers of a row; or what is wrong with it.
+    fn decode(&mut self, file: &SourceFile) -> Result<Option<Problem>, IngestError> {
         self.file.clear();
         let raw = file.raw()?;
         let read = raw.take(MAX_FILE + 1).read_to_end(&mut self.file);
         let read = to_u64(read.map_err(|error| file.failed(error))?);
         if read > MAX_FILE {
-            return Err(file.refuse(Problem::LargeImageFile { limit: MAX_FILE }));
+            return Ok(Some(Problem::LargeImageFile { limit: MAX_FILE }));
         }
         self.read = self.read.saturating_add(read);
         let size = self.images.size;
-        let picture = decode(&self.file, size).map_err(|problem| file.refuse(problem))?;
+        let picture = match decode(&self.file, size) {
+            Ok(picture) => picture,
+            Err(problem) => return Ok(Some(problem)),
+        };
         file.bounds().admit(Step::Unpacked(to_u64(picture.pixels.len())))?;
         self.numbers.clear();
         self.numbers.extend(fit(&picture, size).into_iter().map(f32::from));
         debug_assert_eq!(self.numbers.len(), size.numbers());
-        Ok(())
+        Ok(None)
+    }
+
+    /// Reads an image as far as the pass wants it; or what is wrong with it.
+    fn read(&mut self, found: &Found) -> Result<Option<Problem>, IngestError> {
+        if !found.is_read {
+            return Ok(Some(Problem::OtherImage));
+        }
+        if self.pass == Pass::Labels && !self.rule.goes_on() {
+            return Ok(None);
+        }
+        let bounds = &self.images.bounds;
+        self.decode(&SourceFile::at(found.path.clone(), &found.shown, bounds)?)
     }
 }
 
@@ -62,20 +100,37 @@ impl Rows for ImageRows<'_> {
     fn advance(&mut self) -> Result<bool, IngestError> {
         if let Some(file) = self.one.take() {
             self.shown = file.shown().to_owned();
-            if self.pass == Pass::All {
-                self.decode(file)?;
+            if self.pass != Pass::Labels
+                && let Some(problem) = self.decode(file)?
+            {
+                return Err(file.refuse(problem));
             }
             return Ok(true);
         }
-        let found = self.walk.as_mut().map(Walk::next).transpose()?.flatten();
-        let Some(found) = found else { return Ok(false) };
-        if self.pass == Pass::All {
-            self.decode(&SourceFile::at(found.path, &found.shown, &self.images.bounds)?)?;
+        loop {
+            let found = self.walk.as_mut().map(Walk::next).transpose()?.flatten();
+            let Some(found) = found else { return Ok(false) };
+            if let Some(problem) = self.read(&found)? {
+                let bad = vec![BadRow { at: Place::of(&found.shown), problem }];
+                let LeftOut { bad: counted, .. } = &mut self.left_out;
+                match self.rule.treat(bad, counted, &mut self.listed)? {
+                    Flow::Next => continue,
+                    Flow::End => return Ok(false),
+                }
+            }
+            self.shown = found.shown;
+            self.label.clear();
+            self.label.extend(found.class.unwrap_or_default().into_bytes());
+            return Ok(true);
         }
-        self.shown = found.shown;
-        self.label.clear();
-        self.label.extend(found.class.unwrap_or_default().into_bytes());
-        Ok(true)
+    }
+
+    fn left_out(&self) -> &LeftOut {
+        &self.left_out
+    }
+
+    fn listed(&mut self) -> Vec<BadRow> {
+        mem::take(&mut self.listed)
     }
 
     fn numbers(&self) -> &[f32] {

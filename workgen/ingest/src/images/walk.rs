@@ -29,6 +29,8 @@ pub(super) struct Found {
     pub(super) shown: String,
     /// The folder below the first one that it lies in.
     pub(super) class: Option<String>,
+    /// Is it of a format that is read, by its name?
+    pub(super) is_read: bool,
 }
 
 /// A walk over the images below a folder.
@@ -106,11 +108,9 @@ impl Walk {
             }
             let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
             let ending = ending.unwrap_or_default();
-            if IMAGES.contains(&ending.as_str()) {
-                return Ok(Some(Found { path, shown, class: folder.class.clone() }));
-            }
-            if OTHER_IMAGES.contains(&ending.as_str()) {
-                return Err(Place::of(&shown).refuse(Problem::OtherImage));
+            let is_read = IMAGES.contains(&ending.as_str());
+            if is_read || OTHER_IMAGES.contains(&ending.as_str()) {
+                return Ok(Some(Found { path, shown, class: folder.class.clone(), is_read }));
             }
             self.skipped += 1;
         }

@@ -50,7 +50,9 @@ pub(crate) fn each_row(
         })
         .map_err(|error| match error {
             RecordError::Other(error) => error,
-            RecordError::Field(_, problem) => Place::of(shown).refuse(problem),
+            RecordError::Field(_, problem) | RecordError::Record(_, problem) => {
+                Place::of(shown).refuse(problem)
+            }
         })?
     {
         row += 1;

@@ -271,6 +271,7 @@ fn progress_counts_both_passes_and_tells_of_copies() {
         | Progress::Dropped { .. }
         | Progress::Unlabelled { .. }
         | Progress::SameClass { .. }
+        | Progress::Bad { .. }
         | Progress::Unnamed { .. } => panic!("no table"),
         Progress::Skipped { .. } => panic!("no folder"),
     };

@@ -39,7 +39,7 @@ fn png_of(color: ColorType, depth: BitDepth, (width, height): (u32, u32), data: 
 }
 
 /// A PNG of 2 x 2 pixels of one color.
-fn plain(color: [u8; 3]) -> Vec<u8> {
+pub(crate) fn plain(color: [u8; 3]) -> Vec<u8> {
     png_of(ColorType::Rgb, BitDepth::Eight, (2, 2), &color.repeat(4))
 }
 

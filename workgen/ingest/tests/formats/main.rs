@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod bad_rows;
 mod bombs;
 mod bounds;
 mod contract;

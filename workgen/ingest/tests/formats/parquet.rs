@@ -95,6 +95,15 @@ pub(crate) fn equal_rows(rows: usize) -> Vec<u8> {
     file(schema, &[&columns], properties())
 }
 
+/// A row of two classes for each word.
+pub(crate) fn words_of(words: &[&'static str]) -> Vec<u8> {
+    let labels = (0..words.len()).map(|row| Some(if row % 2 == 0 { "0" } else { "1" }));
+    let words = words.iter().map(|word| Some(*word));
+    let columns = [Values::Text(words.collect()), Values::Text(labels.collect())];
+    let schema = "required binary a (string); required binary y (string);";
+    file(schema, &[&columns], properties())
+}
+
 const PIXELS: &str = "required int32 a; optional int64 b; required float c; optional double d; \
      required int32 e (integer(8, false)); optional int64 f (decimal(12, 2)); required binary y (string);";
 
