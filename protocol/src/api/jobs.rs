@@ -86,6 +86,9 @@ pub struct ExtendRequest {
     /// The one trial that is meant; without it, every trial that runs or has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<TrialId>,
+    /// A cancelled job goes on again, and its cancelled trials with it. Without it such a job is refused.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reopen: bool,
 }
 
 /// A job's priority, share and number of hosts from now on; a setting that is left out stays.

@@ -43,7 +43,7 @@ const COMMANDS: [(&str, Make); 10] = [
     }),
     ("pause", |to| Command::Pause { to, job: JOB, now: true }),
     ("resume", |to| Command::Resume { to, job: JOB }),
-    ("extend", |to| Command::Extend { to, job: JOB, epochs: 11, trial: None }),
+    ("extend", |to| Command::Extend { to, job: JOB, epochs: 11, trial: None, reopen: false }),
     ("rollback", |to| {
         let request = RollbackRequest::Trial {
             trial: TrialId(0),

@@ -13,6 +13,7 @@ use crate::{
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 use sojourn_protocol::{
+    api::ExtendRequest,
     assimilation::AssimilationUnit,
     error::ApiError,
     ids::{JobId, LeaseId, TokenId},
@@ -363,8 +364,8 @@ impl Core {
                 let reply = self.jobs().resume(job);
                 self.answer_job(to, job, reply)
             }
-            Command::Extend { to, job, epochs, trial } => {
-                let reply = self.jobs().extend(job, epochs, trial, None);
+            Command::Extend { to, job, epochs, trial, reopen } => {
+                let reply = self.jobs().extend(job, ExtendRequest { epochs, trial, reopen }, None);
                 self.answer_job(to, job, reply)
             }
             Command::ChangeSearch { to, job, request, by } => {

@@ -159,7 +159,7 @@ pub enum Command {
     /// A user resumes a paused job.
     Resume { to: ReplyTo, job: JobId },
     /// A user has a trial, or every trial that can, train to `epochs` epochs in all.
-    Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId> },
+    Extend { to: ReplyTo, job: JobId, epochs: u32, trial: Option<TrialId>, reopen: bool },
     /// A user, or a program of the user's, changes a job's search.
     ChangeSearch { to: ReplyTo, job: JobId, request: Box<SearchRequest>, by: By },
     /// A user changes the priority, the slot share or the number of hosts of a job.

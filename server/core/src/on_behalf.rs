@@ -4,6 +4,7 @@ use crate::{
     command::Command, core::Core, effect::Answer, fault::CoreFault, reply::Refusal,
     submission::PreparedSubmission, tokens::admit,
 };
+use sojourn_protocol::api::ExtendRequest;
 use sojourn_scheduling::waiters::ReplyTo;
 use sojourn_state::By;
 
@@ -29,8 +30,9 @@ impl Core {
                 let reply = self.jobs().submit(*prepared, again, nonce, Some(by));
                 self.answer(to, reply.map(Answer::Submitted))
             }
-            Command::Extend { to, job, epochs, trial } => {
-                let reply = self.jobs().extend_on_behalf(job, epochs, trial, by);
+            Command::Extend { to, job, epochs, trial, reopen } => {
+                let reply =
+                    self.jobs().extend_on_behalf(job, ExtendRequest { epochs, trial, reopen }, by);
                 self.answer_job(to, job, reply)
             }
             other => self.execute(other),

@@ -33,3 +33,13 @@ impl Refusal {
         Self::Declined(ApiError::new(kind, message))
     }
 }
+
+/// A refusal of a request that can't mean anything.
+pub(crate) fn invalid<T>(message: impl Into<String>) -> Reply<T> {
+    Err(Refusal::new(ErrorKind::Invalid, message))
+}
+
+/// A refusal of what can't be done as things are now.
+pub(crate) fn conflict<T>(message: impl Into<String>) -> Reply<T> {
+    Err(Refusal::new(ErrorKind::Conflict, message))
+}

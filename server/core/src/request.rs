@@ -180,7 +180,7 @@ requests! {
         Answer::Evaluation(view) => *view;
     Pause { job: JobId, now: bool } => JobView, Answer::JobSummary(job) => *job;
     Resume { job: JobId } => JobView, Answer::JobSummary(job) => *job;
-    Extend { job: JobId, epochs: u32, trial: Option<TrialId> } => JobView,
+    Extend { job: JobId, epochs: u32, trial: Option<TrialId>, reopen: bool } => JobView,
         Answer::JobSummary(job) => *job;
     ChangeSearch { job: JobId, request: Box<SearchRequest>, by: By } => SearchAnswer,
         Answer::SearchChanged(answer) => *answer;

@@ -60,8 +60,8 @@ pub(super) async fn extend(
     job: web::Path<JobId>,
     Body(request): Body<ExtendRequest>,
 ) -> JsonResult<JobView> {
-    let ExtendRequest { epochs, trial } = request;
-    app.answer(by.asks(request::Extend { job: *job, epochs, trial })).await
+    let ExtendRequest { epochs, trial, reopen } = request;
+    app.answer(by.asks(request::Extend { job: *job, epochs, trial, reopen })).await
 }
 
 pub(super) async fn place(

@@ -151,7 +151,7 @@ impl State {
             self.blobs.release(extra.checkpoint.sha256, at)?;
         }
         for trial in running {
-            self.change_trial(job, trial, at, |trial| trial.end_as(TrialEnd::Cancelled))?;
+            self.change_trial(job, trial, at, Trial::cancel)?;
         }
         // Once, not for each of what may be many thousands: both look at all trials.
         self.known_job_mut(job)?.recount_load();

@@ -1,6 +1,6 @@
 //! How jobs and trials go on for more epochs than they were to have, or for more time.
 
-use super::{Job, Merging, Trial};
+use super::{Job, Merging, Trial, TrialEnd};
 use sojourn_protocol::{
     ids::{LeaseId, TrialId},
     money::MicroUsd,
@@ -75,7 +75,8 @@ impl Trial {
     ) {
         let (was, total_steps) = (self.epochs(), self.context.total_steps);
         // One that the search holds back goes on being held back, unless it is meant by name.
-        let is_held_back = self.is_running() || self.lacks_time();
+        let was_cancelled = self.end == Some(TrialEnd::Cancelled);
+        let is_held_back = self.is_running() || self.lacks_time() || was_cancelled;
         let is_limited = !named && is_held_back && self.chain.epochs() < was;
         if epochs != was {
             self.former.push(FormerLength { until, epochs: was, total_steps });

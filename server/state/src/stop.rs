@@ -1,7 +1,7 @@
 //! How trials end before they have trained all their epochs: at their target, or when their job's wall time is
 //! over.
 
-use super::{FoldFault, Job, State, Trial, TrialEnd};
+use super::{FoldFault, Job, PendingEvaluation, State, Trial, TrialEnd};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     ids::{Epoch, JobId, LeaseId, TrialId},
@@ -9,6 +9,7 @@ use sojourn_protocol::{
     spec::{SearchBudget, SearchSpec},
     time::{Millis, UnixMillis},
 };
+use std::collections::BTreeMap;
 
 /// Why a trial finished before its last epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +111,19 @@ impl Trial {
         if self.end == Some(TrialEnd::Finished) || is_kept {
             self.stopped = Some(why);
         }
-        self.unevaluated = left.unwrap_or_default();
+        self.set_aside(left.unwrap_or_default());
+    }
+
+    /// Ends it as its job is cancelled. Evaluations that are left are kept: the job may be reopened.
+    pub(super) fn cancel(&mut self) {
+        let left = std::mem::take(&mut self.evaluations);
+        self.end_as(TrialEnd::Cancelled);
+        self.set_aside(left);
+    }
+
+    /// Keeps evaluations that are left, until the trial goes on.
+    fn set_aside(&mut self, left: BTreeMap<Epoch, PendingEvaluation>) {
+        self.unevaluated = left;
         for evaluation in self.unevaluated.values_mut() {
             evaluation.live.clear();
             evaluation.failures.clear();

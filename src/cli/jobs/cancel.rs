@@ -57,7 +57,7 @@ fn loss(job: &JobView, trials: &[TrialView]) -> String {
     let (id, name) = (job.job, &job.name);
     format!(
         "job {id} `{name}`: {open} of {all} not finished, {begun} of them begun, with {done} of {wanted}. They get no further \
-         training: a cancelled job can't be resumed. Its figures and checkpoints stay. `sojourn pause {id}` only stops it for a while",
+         training. Its figures and checkpoints stay. `sojourn pause {id}` stops it for a while; a cancelled job goes on only by `sojourn extend {id} --epochs N --reopen`",
         open = open().count(),
         all = text::counted(to_u64(trials.len()), "trial"),
         wanted = text::counted(wanted, "epoch"),

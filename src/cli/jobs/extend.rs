@@ -12,7 +12,7 @@ use sojourn_protocol::{
 
 /// Trials that run or have finished go on from their last checkpoint, optimiser state and all, until
 /// they have trained for N epochs in all; a finished job runs again. Trials that failed by errors stay as they
-/// are, and a cancelled job can't be extended. A job that has used up its `wall_time` has it once more, and trials that had to
+/// are. A cancelled job goes on with `--reopen`: its cancelled trials train on to N epochs. A job that has used up its `wall_time` has it once more, and trials that had to
 /// end for it go on, also where N is the number of epochs that they had. What is trained stays as it is; from here on a `cosine`
 /// schedule is that of the longer trial, so its learning rate rises to what it would be by now.
 #[derive(Debug, clap::Args)]
@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Combinations that the search is to try in all, those tried already among them; a job that has ended runs again.
     #[arg(long, value_name = "N", conflicts_with = "trial")]
     trials: Option<u32>,
+    /// Have a cancelled job go on.
+    #[arg(long, requires = "epochs")]
+    reopen: bool,
     #[command(flatten)]
     job: JobArgs,
 }
@@ -43,7 +46,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
                         client
                             .call(endpoints::ExtendJob::request(
                                 job,
-                                &ExtendRequest { epochs, trial: args.trial },
+                                &ExtendRequest { epochs, trial: args.trial, reopen: args.reopen },
                             ))
                             .await
                     }

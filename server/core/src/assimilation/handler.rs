@@ -5,7 +5,7 @@ use crate::{
     command::MergeOffer,
     effect::{Effect, Offered},
     fault::CoreFault,
-    reply::{Refusal, Reply},
+    reply::{Refusal, Reply, invalid},
     results::ResultHandler,
 };
 use sojourn_protocol::{
@@ -105,7 +105,7 @@ impl AssimilationHandler<'_> {
         let record = merge_record(state, lease, trained, checkpoint, merged);
         let Some(merged) = record.filter(|_| version == next) else {
             let message = format!("lease {lease} can't make version {version} of that checkpoint");
-            return Err(Refusal::new(ErrorKind::Invalid, message));
+            return invalid(message);
         };
         let blobs = || std::iter::once(checkpoint).chain(merged.map(|merged| merged.state));
         let doomed = |blob: BlobRef| state.blobs.status(&blob.sha256) == Some(BlobStatus::Doomed);

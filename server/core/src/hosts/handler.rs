@@ -4,7 +4,7 @@ use crate::{
     fault::CoreFault,
     leases::LeaseHandler,
     ledger::Ledger,
-    reply::{Refusal, Reply},
+    reply::{Refusal, Reply, conflict, invalid},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -47,11 +47,11 @@ impl HostHandler<'_> {
         with: Option<TokenId>,
     ) -> Reply<HostId> {
         if self.ledger.state.tokens.contains_key(&token_sha256) {
-            return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
+            return conflict("that token is taken");
         }
         let name = plain_name(name, MAX_NAME_CHARS);
         if name.is_empty() {
-            return Err(Refusal::new(ErrorKind::Invalid, "a host needs a name"));
+            return invalid("a host needs a name");
         }
         let owner = with.map(|token| self.owner_for(token)).transpose()?.unwrap_or_default();
         let host = self.ledger.state.next_host();
@@ -108,7 +108,7 @@ impl HostHandler<'_> {
             known.ok_or_else(|| ApiError::new(ErrorKind::NotFound, format!("no host {host}")))?;
         if known.revoked {
             let message = format!("host {host} is revoked: its machine has to enrol again");
-            return Err(Refusal::new(ErrorKind::Conflict, message));
+            return conflict(message);
         }
         if known.blocked != blocked {
             self.ledger.record(match blocked {
@@ -160,8 +160,7 @@ impl HostHandler<'_> {
 
     /// Takes a host off the list, as an operator says: as if it had been away for long.
     pub(crate) fn forget(&mut self, host: HostId) -> Reply<()> {
-        let refuse =
-            |why: &str| Err(Refusal::new(ErrorKind::Conflict, format!("host {host} {why}")));
+        let refuse = |why: &str| conflict(format!("host {host} {why}"));
         let Some(known) = self.ledger.state.hosts.get(&host) else {
             return Err(Refusal::new(ErrorKind::NotFound, format!("no host {host}")));
         };

@@ -1,9 +1,8 @@
 //! Bought machines: what their buyer says of them, and which are given back.
 
 use super::HostHandler;
-use crate::reply::{Refusal, Reply};
+use crate::reply::{Reply, invalid};
 use sojourn_protocol::{
-    error::ErrorKind,
     machines::{DrainRequest, MAX_MACHINES, MachineReport, MachinesAnswer},
     quantity::SaturatingFrom as _,
     time::Millis,
@@ -14,10 +13,6 @@ use sojourn_state::{Event, KEEP_ENDED_MACHINES};
 /// How far the clocks of a cloud and of the server may be apart.
 const CLOCK_DIFFERENCE: Millis = Millis::from_secs(600);
 
-fn invalid(message: String) -> Refusal {
-    Refusal::new(ErrorKind::Invalid, message)
-}
-
 impl HostHandler<'_> {
     /// Takes in what the buyer says of machines.
     pub(crate) fn report_machines(
@@ -25,7 +20,7 @@ impl HostHandler<'_> {
         mut machines: Vec<MachineReport>,
     ) -> Reply<MachinesAnswer> {
         if machines.len() > MAX_MACHINES {
-            return Err(invalid(format!("at most {MAX_MACHINES} machines are taken at once")));
+            return invalid(format!("at most {MAX_MACHINES} machines are taken at once"));
         }
         for machine in &machines {
             self.check(machine)?;
@@ -49,16 +44,16 @@ impl HostHandler<'_> {
     fn check(&self, machine: &MachineReport) -> Reply<()> {
         let (name, now) = (&machine.name, self.ledger.clock.now());
         if machine.launched_at > now + CLOCK_DIFFERENCE {
-            return Err(invalid(format!("machine {name} is launched in the future")));
+            return invalid(format!("machine {name} is launched in the future"));
         }
         let Some(ended) = machine.ended_at else { return Ok(()) };
         if ended < machine.launched_at {
-            return Err(invalid(format!("machine {name} ended before it was launched")));
+            return invalid(format!("machine {name} ended before it was launched"));
         }
         // Its costs may have been counted by then.
         let is_new = self.ledger.state.machines.get(name).is_none();
         if is_new && ended + KEEP_ENDED_MACHINES < now {
-            return Err(invalid(format!("machine {name} ended more than 7 days ago")));
+            return invalid(format!("machine {name} ended more than 7 days ago"));
         }
         Ok(())
     }
@@ -67,7 +62,7 @@ impl HostHandler<'_> {
     pub(crate) fn drain_machines(&mut self, request: DrainRequest) -> Reply<MachinesAnswer> {
         let DrainRequest { machines, within } = request;
         if machines.len() > MAX_MACHINES {
-            return Err(invalid(format!("at most {MAX_MACHINES} machines are taken at once")));
+            return invalid(format!("at most {MAX_MACHINES} machines are taken at once"));
         }
         let until = self.ledger.clock.now() + within;
         let mut changed = 0_u32;

@@ -3,30 +3,29 @@
 
 use super::{
     JobHandler,
-    control::{to_extend, wanted_by_extension},
+    added_trials::{added, find},
+    control::{to_extend, wanted_by_extension, was_cancelled},
+    retried_trials::{begins_anew, retried},
     suggest::{nothing_more, tried},
 };
 use crate::{
     quotas::Wanted,
-    reply::{Refusal, Reply},
+    reply::{Reply, conflict, invalid},
     submission::check_trial,
 };
-use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     api::{
-        GoOn, MAX_ADDED_TRIALS, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, NewTrial,
-        Retry, SearchAnswer, SearchRequest, Space, TrialPriority,
+        ExtendRequest, GoOn, MAX_NONCE_CHARS, MAX_TRIAL_PRIORITY, MAX_WHY_CHARS, SearchAnswer,
+        SearchRequest, Space, TrialPriority,
     },
-    error::{ApiError, ErrorKind},
     ids::{JobId, TrialId},
     quantity::{SaturatingFrom as _, to_usize},
     space,
-    spec::{Architecture, Choices, JobSpec, MAX_EPOCHS, ModelSpace, SearchMethod, TrainingSpace},
+    spec::{JobSpec, MAX_EPOCHS, ModelSpace, SearchMethod, TrainingSpace},
     text::is_plain_line,
-    unit::TrialContext,
 };
-use sojourn_state::{AddedTrial, By, CloneOf, Event, Job, JobEnd, State, Trial, TrialEnd};
-use sojourn_workgen::search::{MAX_TRIALS, SearchError, changed, further, given, with_seeds};
+use sojourn_state::{AddedTrial, By, Event, Job, JobEnd, State};
+use sojourn_workgen::search::{MAX_TRIALS, SearchError, further};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Combinations of a changed space that are looked at before it is taken.
@@ -103,7 +102,7 @@ impl JobHandler<'_> {
             self.record(Event::TrialContinued { job, trial, epochs, why, by: by_user })?;
         }
         for (trial, epochs) in extended {
-            self.extend(job, epochs, Some(trial), by_user)?;
+            self.extend(job, up_to(epochs, trial), by_user)?;
         }
         // With fewer combinations than there were to be, nothing may be left of the search.
         let is_over = |job: &Job| was_open && job.is_running() && job.search_ended();
@@ -134,18 +133,9 @@ struct Change {
     retried: BTreeSet<TrialId>,
 }
 
-fn invalid<T>(message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal::new(ErrorKind::Invalid, message))
-}
-
-fn conflict<T>(message: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal::new(ErrorKind::Conflict, message))
-}
-
-fn find(job: &Job, trial: TrialId) -> Result<&Trial, ApiError> {
-    job.trial(trial).ok_or_else(|| {
-        ApiError::new(ErrorKind::NotFound, format!("job {} has no trial {trial}", job.id))
-    })
+/// A trial is to train so many epochs in all.
+fn up_to(epochs: u32, trial: TrialId) -> ExtendRequest {
+    ExtendRequest { epochs, trial: Some(trial), reopen: false }
 }
 
 impl Change {
@@ -154,7 +144,7 @@ impl Change {
         let id = job.id;
         job.check_whole()?;
         if matches!(job.end, Some((JobEnd::Cancelled, _))) {
-            return conflict(format!("job {id} was cancelled: submit it again"));
+            return conflict(was_cancelled(job));
         }
         if request.why.as_ref().is_some_and(|why| !is_plain_line(why, MAX_WHY_CHARS)) {
             return invalid(format!("`why` isn't one line of at most {MAX_WHY_CHARS} characters"));
@@ -181,10 +171,10 @@ impl Change {
         let stopped = request.stop.iter().copied().collect();
         let priorities = Self::priorities(job, request)?;
         let (continued, extended) = Self::go_on(job, request)?;
-        let (mut added, suggested) = Self::added(job, &spec, request)?;
-        let (retried, anew) = Self::retried(state, job, request)?;
-        added.extend(anew);
-        if job.trials.len().saturating_add(added.len()) > MAX_TRIALS {
+        let (mut trials, suggested) = added(job, &spec, request)?;
+        let (failed, anew) = retried(state, job, request)?;
+        trials.extend(anew);
+        if job.trials.len().saturating_add(trials.len()) > MAX_TRIALS {
             return invalid(SearchError::TooMany.to_string());
         }
         // Trials that wait for a program end with the search.
@@ -194,15 +184,23 @@ impl Change {
         if request.end && !is_open && request.trials.is_none() {
             return conflict(format!("the search of job {id} tries no more combinations anyway"));
         }
-        Ok(Self { added, suggested, stopped, priorities, continued, extended, retried })
+        Ok(Self {
+            added: trials,
+            suggested,
+            stopped,
+            priorities,
+            continued,
+            extended,
+            retried: failed,
+        })
     }
 
     fn priorities(job: &Job, request: &SearchRequest) -> Reply<BTreeMap<TrialId, i32>> {
         let mut priorities = BTreeMap::new();
         for TrialPriority { trial, priority } in &request.priorities {
             let goes_on = || request.go_on.iter().any(|of| of.trial == *trial);
-            let begins_anew = || begins_anew(request, *trial);
-            if !find(job, *trial)?.is_running() && !goes_on() && !begins_anew() {
+            let is_retried = || begins_anew(request, *trial);
+            if !find(job, *trial)?.is_running() && !goes_on() && !is_retried() {
                 return conflict(format!("trial {trial} of job {} has ended already", job.id));
             }
             if !(-MAX_TRIAL_PRIORITY..=MAX_TRIAL_PRIORITY).contains(priority) {
@@ -260,7 +258,7 @@ impl Change {
                 }
                 continued.insert(id, epochs);
             } else {
-                if to_extend(job, epochs, Some(id))?.is_empty() {
+                if to_extend(job, up_to(epochs, id))?.is_empty() {
                     return conflict(format!(
                         "trial {id} of job {} may train {all} epochs already",
                         job.id
@@ -271,121 +269,6 @@ impl Change {
         }
         Ok((continued, extended))
     }
-
-    /// The failed trials that begin anew, and those that are added with other settings than failed ones.
-    fn retried(
-        state: &State,
-        job: &Job,
-        request: &SearchRequest,
-    ) -> Reply<(BTreeSet<TrialId>, Vec<AddedTrial>)> {
-        if request.retry.len() > MAX_ADDED_TRIALS {
-            return invalid(format!("{MAX_ADDED_TRIALS} trials at most are run again at once"));
-        }
-        let (mut retried, mut added) = (BTreeSet::new(), Vec::new());
-        for Retry { trial: id, values } in &request.retry {
-            let trial = find(job, *id)?;
-            if !matches!(trial.end, Some(TrialEnd::Failed(_))) {
-                return conflict(format!(
-                    "trial {id} of job {} hasn't failed: only a failed trial is run again",
-                    job.id
-                ));
-            }
-            if matches!(job.spec.search.method, SearchMethod::Pbt(_)) {
-                return conflict(format!(
-                    "trial {id} of job {} is of a population, in which another takes its place",
-                    job.id
-                ));
-            }
-            if values.is_empty() {
-                check_anew(state, job, trial)?;
-                retried.insert(*id);
-            } else {
-                added.push(with_other_settings(job, trial, values)?);
-            }
-        }
-        Ok((retried, added))
-    }
-
-    /// The trials to add, and how many combinations among them count as suggested by the user's program.
-    fn added(job: &Job, spec: &JobSpec, request: &SearchRequest) -> Reply<(Vec<AddedTrial>, u32)> {
-        let add = &request.add;
-        if add.is_empty() {
-            return Ok((Vec::new(), 0));
-        }
-        if add.len() > MAX_ADDED_TRIALS {
-            return invalid(format!("{MAX_ADDED_TRIALS} trials at most are added at once"));
-        }
-        let (mut all, mut suggested) = (Vec::new(), 0u32);
-        let mut tried = tried(job);
-        let is_distinct = spec.search.combinations.is_distinct();
-        for (n, new) in add.iter().enumerate() {
-            let failed =
-                |why: String| Refusal::new(ErrorKind::Invalid, format!("trial {n}: {why}"));
-            let trials = match new.from {
-                Some(from) => vec![clone_of(job, find(job, from)?, new)?],
-                None => {
-                    let trial = given(spec, &new.values).map_err(|why| failed(why.to_string()))?;
-                    check_trial(spec, &job.data, &trial).map_err(failed)?;
-                    if is_distinct && tried.has(trial.model, &trial.config) {
-                        return conflict(format!(
-                            "trial {n}: job {} has a trial of this combination already, and `combinations = \"all\"` in its file would have it again",
-                            job.id
-                        ));
-                    }
-                    if is_distinct {
-                        tried.add(&trial);
-                    }
-                    suggested += u32::from(spec.search.method.is_outside());
-                    let with = with_seeds(vec![trial], &spec.seeds);
-                    let with = with.map_err(|why| failed(why.to_string()))?;
-                    with.into_iter().map(AddedTrial::new).collect()
-                }
-            };
-            all.extend(trials);
-        }
-        let search = job.search_progress();
-        // A request that sets `trials` reopens an ended search.
-        if suggested > 0 && search.over.is_some() && request.trials.is_none() {
-            return conflict(format!("the search of job {} has ended: no trial is added", job.id));
-        }
-        let wanted = request.trials.unwrap_or(search.wanted);
-        if suggested > wanted.saturating_sub(search.suggested) {
-            return conflict(format!(
-                "the search of job {} is to try {wanted} combinations, and has tried {}",
-                job.id, search.suggested
-            ));
-        }
-        Ok((all, suggested))
-    }
-}
-
-/// Is a trial to begin anew, with the settings that it has?
-fn begins_anew(request: &SearchRequest, trial: TrialId) -> bool {
-    request.retry.iter().any(|of| of.trial == trial && of.values.is_empty())
-}
-
-/// Can a failed trial begin anew, with nothing lost that its user may still want?
-fn check_anew(state: &State, job: &Job, trial: &Trial) -> Reply<()> {
-    let (job_id, id) = (job.id, trial.id);
-    if trial.lacks_time() {
-        let epochs = trial.epochs();
-        return conflict(format!(
-            "trial {id} of job {job_id} ended for want of time: `sojourn extend {job_id} --trial {id} --epochs {epochs}` goes on with what it has trained"
-        ));
-    }
-    if job.best().is_some_and(|(best, _)| best == id) {
-        let batch_size = trial.context.config.training.batch_size;
-        return conflict(format!(
-            "trial {id} of job {job_id} has the job's best model, which would be lost: `sojourn trials {job_id} --retry {id} --set batch_size={batch_size}` runs a new trial with the same settings, and leaves it as it is"
-        ));
-    }
-    if let Some(origin) = trial.origin.filter(|_| !state.has_sound_origin(job, trial)) {
-        let from = origin.trial;
-        return conflict(format!(
-            "trial {id} of job {job_id} went on from a state of trial {from} that was taken back, or is in doubt: `sojourn trials {job_id} --clone {from}` adds a clone of its state of now"
-        ));
-    }
-    Ok(())
 }
 
 /// Can a search try so many combinations in all?
@@ -405,77 +288,6 @@ fn check_trials(job: &Job, trials: u32) -> Reply<()> {
         return conflict(format!("job {id} has tried {} combinations already", search.suggested));
     }
     Ok(())
-}
-
-/// A clone of a trial, with the values that are other.
-fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
-    let (id, number) = (job.id, of.id);
-    let Some(epochs) = job.clonable_after(number) else {
-        return conflict(format!(
-            "trial {number} of job {id} can't be cloned now: no checkpoint of the end of an epoch is there"
-        ));
-    };
-    let trial = changed(&settings(of), &new.values);
-    let trial = trial.or_else(|why| invalid(format!("a clone of trial {number}: {why}")))?;
-    let cannot =
-        |why: String| Refusal::new(ErrorKind::Invalid, format!("a clone of trial {number}: {why}"));
-    check_trial(&job.spec, &job.data, &trial).map_err(cannot)?;
-    if !has_layout_of(job, &trial, of).map_err(|why| cannot(why.to_string()))? {
-        return Err(cannot(
-            "its checkpoint has other tensors than a model with these values: only settings that change no shape can be other"
-                .to_owned(),
-        ));
-    }
-    let all = trial.config.training.epochs;
-    if epochs >= all {
-        return conflict(format!(
-            "trial {number} of job {id} has trained all of its {all} epochs: extend it, and clone it then"
-        ));
-    }
-    let from = Some(CloneOf { trial: number, epochs });
-    // Where a program decides on each epoch, a clone waits after the next one as every trial does, unless the search has ended.
-    let by_epochs = matches!(job.spec.search.method, SearchMethod::Epochs { .. })
-        && job.is_running()
-        && job.search.over.is_none();
-    let allowed = if by_epochs { epochs.saturating_add(1) } else { all };
-    Ok(AddedTrial { from, allowed: Some(allowed), ..AddedTrial::new(trial) })
-}
-
-/// A new trial with the settings of a failed one but for some.
-fn with_other_settings(job: &Job, of: &Trial, values: &Choices) -> Reply<AddedTrial> {
-    let number = of.id;
-    let cannot = |why: String| {
-        let message = format!("trial {number} with other settings: {why}");
-        Refusal::new(ErrorKind::Invalid, message)
-    };
-    let trial = changed(&settings(of), values).map_err(|why| cannot(why.to_string()))?;
-    let is_graph = matches!(trial.config.model, Architecture::Graph(_));
-    if is_graph && trial.config.model != of.context.config.model {
-        return Err(cannot("a user's own model stays as it was exported".to_owned()));
-    }
-    check_trial(&job.spec, &job.data, &trial).map_err(cannot)?;
-    Ok(AddedTrial::new(trial))
-}
-
-/// Can a trial with these settings go on from the checkpoints of another: do they have the same tensors?
-pub(super) fn has_layout_of(
-    job: &Job,
-    trial: &sojourn_workgen::Trial,
-    of: &Trial,
-) -> Result<bool, ModelError> {
-    let context = TrialContext::of(&job.spec, &job.data, trial.config.clone());
-    let (of_it, of_other) = (CheckpointLayout::of(&context)?, CheckpointLayout::of(&of.context)?);
-    Ok(of_it.layout() == of_other.layout())
-}
-
-/// The settings of a trial of a job.
-pub(super) fn settings(of: &Trial) -> sojourn_workgen::Trial {
-    sojourn_workgen::Trial {
-        model: of.model,
-        config: of.context.config.clone(),
-        choices: of.choices.clone(),
-        seed: of.seed,
-    }
 }
 
 /// The dimensions of a job that are other in this space.

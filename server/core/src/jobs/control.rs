@@ -3,9 +3,10 @@
 use super::JobHandler;
 use crate::{
     quotas::Wanted,
-    reply::{Refusal, Reply},
+    reply::{Reply, conflict},
 };
 use sojourn_protocol::{
+    api::ExtendRequest,
     error::{ApiError, ErrorKind},
     ids::{JobId, LeaseId, TrialId},
     quantity::SaturatingFrom as _,
@@ -49,29 +50,27 @@ impl JobHandler<'_> {
     pub(crate) fn extend_on_behalf(
         &mut self,
         job: JobId,
-        epochs: u32,
-        trial: Option<TrialId>,
+        request: ExtendRequest,
         by: By,
     ) -> Reply<()> {
         let known = self.state().find_job(job)?;
         known.check_whole()?;
-        let trials = to_extend(known, epochs, trial)?;
+        let trials = to_extend(known, request)?;
         let wanted = wanted_by_extension(known, trials.into_iter());
         self.results.ledger.quotas().admit(Some(by), wanted)?;
-        self.extend(job, epochs, trial, Some(by))
+        self.extend(job, request, Some(by))
     }
 
     /// Has a trial, or every trial that can, train for so many epochs in all.
     pub(crate) fn extend(
         &mut self,
         job: JobId,
-        epochs: u32,
-        trial: Option<TrialId>,
+        request: ExtendRequest,
         by: Option<By>,
     ) -> Reply<()> {
         let known = self.state().find_job(job)?;
         known.check_whole()?;
-        let trials = to_extend(known, epochs, trial)?;
+        let trials = to_extend(known, request)?;
         if !trials.is_empty() {
             // Of very many trials few have results that wait.
             let has_results =
@@ -82,8 +81,12 @@ impl JobHandler<'_> {
             let holds_back = search.stopping.is_some()
                 || matches!(search.method, SearchMethod::Epochs { .. })
                 || known.search.over_by_time;
-            let named = trial.is_some() && holds_back;
+            let (named, epochs) = (request.trial.is_some() && holds_back, request.epochs);
+            let was_cancelled = matches!(known.end, Some((JobEnd::Cancelled, _)));
             self.record(Event::JobExtended { job, trials, epochs, named, by })?;
+            if was_cancelled {
+                self.results.ledger.planner.merge_modes().invalidate();
+            }
             for trial in with_results {
                 self.results.drop_verifications(job, trial)?;
             }
@@ -105,7 +108,7 @@ impl JobHandler<'_> {
             }
         } else if !matches!(known.end, Some((JobEnd::Cancelled, _))) {
             let message = format!("job {job} has ended: there is nothing to cancel");
-            return Err(Refusal::new(ErrorKind::Conflict, message));
+            return conflict(message);
         }
         Ok(())
     }
@@ -118,11 +121,16 @@ pub(super) fn wanted_by_extension(job: &Job, trials: impl Iterator<Item = TrialI
     Wanted { jobs: u32::from(!job.is_running() && ended > 0), trials: ended, bytes: 0 }
 }
 
+/// Why nothing of a cancelled job goes on.
+pub(super) fn was_cancelled(job: &Job) -> String {
+    let (id, epochs) = (job.id, job.spec.training.epochs);
+    format!("job {id} was cancelled: `sojourn extend {id} --epochs {epochs} --reopen` has it go on")
+}
+
 /// The trials that are extended; none where all train for so long already.
 pub(super) fn to_extend(
     job: &Job,
-    epochs: u32,
-    trial: Option<TrialId>,
+    ExtendRequest { epochs, trial, reopen }: ExtendRequest,
 ) -> Result<Vec<TrialId>, ApiError> {
     if epochs > MAX_EPOCHS {
         let message = format!("{epochs} epochs are too many: {MAX_EPOCHS} is the most");
@@ -130,8 +138,16 @@ pub(super) fn to_extend(
     }
     let conflict = |message: String| Err(ApiError::new(ErrorKind::Conflict, message));
     let id = job.id;
+    let is_cancelled = |of: &Trial| of.end == Some(TrialEnd::Cancelled);
     if matches!(job.end, Some((JobEnd::Cancelled, _))) {
-        return conflict(format!("job {id} was cancelled: submit it again"));
+        if !reopen {
+            return conflict(was_cancelled(job));
+        }
+        if !job.trials.iter().any(is_cancelled) {
+            return conflict(format!(
+                "all trials of job {id} had ended when it was cancelled: none can go on"
+            ));
+        }
     }
     let meant: &[Trial] = match trial {
         None => &job.trials,
@@ -152,7 +168,7 @@ pub(super) fn to_extend(
             trial.stopped.is_none() || trial.lacks_time() || revives(trial)
         }
         Some(TrialEnd::Failed(_)) => trial.lacks_time(),
-        Some(TrialEnd::Cancelled) => false,
+        Some(TrialEnd::Cancelled) => reopen,
     };
     // All that is asked of trials, in one look at each: of very many it misses the cache.
     let (mut most, mut least, mut shorter) = (None, u32::MAX, Vec::new());
@@ -160,8 +176,9 @@ pub(super) fn to_extend(
         let trained = trial.epochs();
         most = most.max(Some(trained));
         least = least.min(trained);
-        // One that ended for want of time, or was stopped, goes on to the epochs that it was to have.
-        if trained < epochs || (trained == epochs && (trial.lacks_time() || revives(trial))) {
+        // One that ended for want of time, or was stopped or cancelled, goes on to the epochs that it was to have.
+        let goes_on = |of: &Trial| of.lacks_time() || revives(of) || is_cancelled(of);
+        if trained < epochs || (trained == epochs && goes_on(trial)) {
             shorter.push(trial.id);
         }
     }
@@ -172,6 +189,14 @@ pub(super) fn to_extend(
             return conflict(format!(
                 "the search of job {id} has stopped its trials: `--trial N` lets one of them go on"
             ));
+        }
+        if meant.iter().any(is_cancelled) {
+            return conflict(match trial {
+                Some(trial) => {
+                    format!("trial {trial} of job {id} was cancelled: `--reopen` has it go on")
+                }
+                None => format!("trials of job {id} were cancelled: `--reopen` has them go on"),
+            });
         }
         return conflict(match (trial, reached) {
             (Some(trial), Some(why)) => format!("trial {trial} of job {id} {why}: that is its end"),

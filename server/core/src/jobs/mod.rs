@@ -12,9 +12,11 @@
 //! | `retention.rs` | how much of ended jobs the operator keeps |
 //! | `rollback.rs` | taking trials back to an earlier version |
 //! | `search.rs` | early stopping: which trials go on |
-//! | `suggest.rs`, `change_search.rs` | trials that a search adds while others train, and those that users add |
+//! | `suggest.rs` | trials that a search adds while others train |
+//! | `change_search.rs`, `added_trials.rs`, `retried_trials.rs` | changes that users make: trials that they add, clone, stop, or run again |
 //! | `stopping.rs` | the end of a job's wall time |
 
+mod added_trials;
 mod change_search;
 mod control;
 mod delete;
@@ -23,6 +25,7 @@ mod note;
 mod placement;
 mod population;
 mod retention;
+mod retried_trials;
 mod rollback;
 mod search;
 mod stopping;

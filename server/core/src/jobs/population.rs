@@ -2,7 +2,7 @@
 
 use super::{
     JobHandler,
-    change_search::{has_layout_of, settings},
+    added_trials::{has_layout_of, settings},
 };
 use crate::{fault::CoreFault, submission::check_trial};
 use sojourn_protocol::{

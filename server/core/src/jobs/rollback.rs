@@ -1,6 +1,6 @@
 //! An operator takes trials back to before the results of a host that can't be trusted.
 
-use super::JobHandler;
+use super::{JobHandler, control::was_cancelled};
 use crate::reply::Reply;
 use sojourn_protocol::{
     api::{RollbackOptions, RollbackRequest, RolledBack},
@@ -49,9 +49,7 @@ impl JobHandler<'_> {
             return conflict(format!("the time of job {job} is up: extend it first"));
         }
         match known.end {
-            Some((JobEnd::Cancelled, _)) => {
-                conflict(format!("job {job} was cancelled: submit it again"))
-            }
+            Some((JobEnd::Cancelled, _)) => conflict(was_cancelled(known)),
             Some((JobEnd::Finished | JobEnd::Failed, _)) if !options.reopen => conflict(format!(
                 "job {job} has ended, and taking a trial back has it go on: say so with `--reopen`"
             )),

@@ -3,13 +3,12 @@
 use super::JobHandler;
 use crate::{
     quotas::Wanted,
-    reply::{Refusal, Reply},
+    reply::{Reply, conflict},
     submission::PreparedSubmission,
 };
 use sojourn_protocol::{
     api::{MAX_NONCE_CHARS, SubmitAnswer, Submitted},
     digest::Digest,
-    error::ErrorKind,
     ids::TokenId,
 };
 use sojourn_state::{By, Event, Job, JobEnd};
@@ -43,7 +42,7 @@ impl JobHandler<'_> {
         let mut blobs = new.data.blobs().chain(new.spec.blobs());
         if let Some(missing) = blobs.find(|blob| !state.blobs.is_published(blob)) {
             let message = format!("blob {} of the job isn't here: upload it first", missing.sha256);
-            return Err(Refusal::new(ErrorKind::Conflict, message));
+            return conflict(message);
         }
         drop(blobs);
         let quotas = self.results.ledger.quotas();

@@ -6,7 +6,7 @@ use crate::{
     fault::CoreFault,
     hosts::HostHandler,
     ledger::MIN_MEASURED_BATCHES,
-    reply::{Refusal, Reply},
+    reply::{Refusal, Reply, conflict},
 };
 use sojourn_protocol::{
     api::ReportAnswer,
@@ -67,7 +67,7 @@ impl ResultHandler<'_> {
             && uploaded != Some(trained.checkpoint)
         {
             let message = format!("upload the checkpoint of lease {id} first");
-            return Err(Refusal::new(ErrorKind::Conflict, message));
+            return conflict(message);
         }
         self.credit(&lease, &mut report.outcome);
         let seen = self.ledger.leases.deadline(id).and_then(Deadline::pace);

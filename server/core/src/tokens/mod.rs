@@ -8,7 +8,7 @@ pub(crate) use rights::admit;
 use crate::{
     hosts::HostHandler,
     quotas::QuotaBook,
-    reply::{Refusal, Reply},
+    reply::{Refusal, Reply, conflict, invalid},
 };
 use sojourn_protocol::{
     digest::Digest,
@@ -34,13 +34,9 @@ pub(crate) struct TokenHandler<'a> {
 
 fn check_quotas(quotas: &TokenQuotas) -> Reply<()> {
     if quotas.slot_share.is_some_and(|slot_share| !(1..=MAX_SLOT_SHARE).contains(&slot_share)) {
-        return Err(invalid(format!("a share is 1 to {MAX_SLOT_SHARE}")));
+        return invalid(format!("a share is 1 to {MAX_SLOT_SHARE}"));
     }
     Ok(())
-}
-
-fn invalid(message: impl Into<String>) -> Refusal {
-    Refusal::new(ErrorKind::Invalid, message)
 }
 
 impl TokenHandler<'_> {
@@ -69,7 +65,7 @@ impl TokenHandler<'_> {
         let known = self.find(token)?;
         if known.rights().is_none() {
             let message = format!("token {token} isn't a user's: it has no quotas");
-            return Err(Refusal::new(ErrorKind::Conflict, message));
+            return conflict(message);
         }
         if quotas.or(known.quotas) != known.quotas {
             self.hosts.ledger.record(Event::TokenQuotasSet { token, quotas, by })?;
@@ -80,7 +76,7 @@ impl TokenHandler<'_> {
     fn check_secret(&self, sha256: Digest) -> Reply<()> {
         let state = &*self.hosts.ledger.state;
         if state.tokens.contains_key(&sha256) || state.issued.by_secret(sha256).is_some() {
-            return Err(Refusal::new(ErrorKind::Conflict, "that token is taken"));
+            return conflict("that token is taken");
         }
         Ok(())
     }
@@ -95,28 +91,28 @@ impl TokenHandler<'_> {
         let TokenRequest { label, grant, lifetime, quotas } = request;
         check_quotas(&quotas)?;
         if !quotas.is_empty() && !matches!(grant, TokenGrant::Access { .. }) {
-            return Err(invalid("quotas are for tokens of users"));
+            return invalid("quotas are for tokens of users");
         }
         match &grant {
             TokenGrant::Enrol { hosts, .. } if !(1..=MAX_TOKEN_HOSTS).contains(hosts) => {
                 let message = format!("a token is for 1 to {MAX_TOKEN_HOSTS} hosts, not {hosts}");
-                return Err(invalid(message));
+                return invalid(message);
             }
             TokenGrant::Access { .. } if label.is_default() => {
-                return Err(invalid("a token of a user needs a name"));
+                return invalid("a token of a user needs a name");
             }
             TokenGrant::Enrol { hosts, machine: Some(machine), .. } if *hosts != 1 => {
-                return Err(invalid(format!("the token of machine {machine} is for one host")));
+                return invalid(format!("the token of machine {machine} is for one host"));
             }
             TokenGrant::PageLink { job } => self.check_page_link(*job, by)?,
             TokenGrant::Enrol { .. } | TokenGrant::Access { .. } => {}
         }
         if lifetime == Some(Millis(0)) {
-            return Err(invalid("a token that lasts no time opens nothing: give a longer one"));
+            return invalid("a token that lasts no time opens nothing: give a longer one");
         }
         if lifetime.is_some_and(|lasts| lasts > MAX_TOKEN_LIFETIME) {
             let message = format!("a token lasts at most {MAX_TOKEN_LIFETIME}, or has no end");
-            return Err(invalid(message));
+            return invalid(message);
         }
         self.check_secret(sha256)?;
         self.make_room()?;
@@ -156,7 +152,7 @@ impl TokenHandler<'_> {
         }
         let message =
             format!("there are {MAX_PAGE_LINKS} links to jobs, which is the most: revoke some");
-        Err(Refusal::new(ErrorKind::Conflict, message))
+        conflict(message)
     }
 
     /// Forgets a token that opens nothing any more, where there are as many as may be.
@@ -168,7 +164,7 @@ impl TokenHandler<'_> {
         let ended = issued.iter().find(|token| issued.state_of(token, now) != TokenState::Valid);
         let Some(token) = ended.map(|token| token.id) else {
             let message = format!("there are {MAX_TOKENS} tokens, which is the most: revoke some");
-            return Err(Refusal::new(ErrorKind::Conflict, message));
+            return conflict(message);
         };
         Ok(self.hosts.ledger.record(Event::TokenForgotten { token })?)
     }
@@ -179,7 +175,7 @@ impl TokenHandler<'_> {
         let state = self.hosts.ledger.state.issued.state_of(known, self.now());
         if state != TokenState::Valid {
             let message = format!("token {token} opens nothing any more: make another one");
-            return Err(Refusal::new(ErrorKind::Conflict, message));
+            return conflict(message);
         }
         self.check_secret(sha256)?;
         self.hosts.ledger.record(Event::TokenRotated { token, sha256 })?;

@@ -26,7 +26,7 @@ fn resume() -> Command {
 }
 
 fn extend(epochs: u32, trial: Option<u32>) -> Command {
-    Command::Extend { to: TO, job: JOB, epochs, trial: trial.map(TrialId) }
+    Command::Extend { to: TO, job: JOB, epochs, trial: trial.map(TrialId), reopen: false }
 }
 
 fn refused(bench: &mut Bench, command: Command) -> (ErrorKind, String) {
@@ -348,7 +348,87 @@ fn what_can_not_be_extended_is_refused() {
     let mut bench = Bench::with_job(1, 1);
     bench.apply(Command::Cancel { to: TO, job: JOB });
     let said = refused(&mut bench, extend(9, None));
-    assert_eq!(said, (ErrorKind::Conflict, "job 1 was cancelled: submit it again".to_owned()));
+    let cancelled =
+        "job 1 was cancelled: `sojourn extend 1 --epochs 1 --reopen` has it go on".to_owned();
+    assert_eq!(said, (ErrorKind::Conflict, cancelled));
+}
+
+fn reopen(epochs: u32, trial: Option<u32>) -> Command {
+    Command::Extend { to: TO, job: JOB, epochs, trial: trial.map(TrialId), reopen: true }
+}
+
+#[test]
+fn a_cancelled_job_is_reopened_and_goes_on_with_all_that_it_had() {
+    let mut bench = Bench::with_job(1, 2);
+    // An epoch, whose evaluation waits.
+    for _ in 0..2 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    let last = bench.trials()[0].checkpoint;
+    let held = bench.lease(HOST);
+    bench.apply(Command::Cancel { to: TO, job: JOB });
+    for _ in 0..10 {
+        bench.now += 24 * 3600 * 1000;
+        bench.apply(Command::Tick);
+    }
+    assert_eq!(bench.job().state, JobState::Cancelled);
+    assert!(is_idle(&mut bench, OTHER));
+    let extended = Event::JobExtended {
+        job: JOB,
+        trials: vec![TrialId(0)],
+        epochs: 2,
+        named: false,
+        by: None,
+    };
+    assert_eq!(bench.events(reopen(2, None)), [extended]);
+    assert!(bench.events(reopen(2, None)).is_empty(), "said twice, done once");
+    let job = bench.job();
+    assert_eq!((job.state, job.hops, job.hops_expected), (JobState::Running, 2, 4));
+    assert_eq!(bench.trials()[0].checkpoint, last);
+    // Whoever trained on meanwhile is told that nobody wants it.
+    let answer = bench.ask(HOST, request(0, vec![(held.id, RUNNING)]));
+    assert_eq!(answer.drop, [held.id]);
+    // The evaluation that was left is done too.
+    for _ in 0..4 {
+        let lease = bench.lease(HOST);
+        bench.finish(HOST, &lease);
+    }
+    let ended = bench.job();
+    assert_eq!((ended.state, ended.hops, ended.evaluations), (JobState::Finished, 4, 2));
+    assert_eq!(bench.trials()[0].curve.len(), 2);
+}
+
+#[test]
+fn one_trial_of_a_cancelled_job_goes_on_alone() {
+    let mut bench = Bench::with_job(2, 1);
+    bench.apply(Command::Cancel { to: TO, job: JOB });
+    bench.apply(reopen(1, Some(1)));
+    for _ in 0..3 {
+        let lease = bench.lease(HOST);
+        assert_eq!(lease.unit.trial(), TrialId(1));
+        bench.finish(HOST, &lease);
+    }
+    assert_eq!(bench.job().state, JobState::Finished);
+    // The other one goes on later, and the job with it.
+    let said = refused(&mut bench, extend(1, Some(0)));
+    let cancelled = "trial 0 of job 1 was cancelled: `--reopen` has it go on".to_owned();
+    assert_eq!(said, (ErrorKind::Conflict, cancelled));
+    bench.apply(reopen(1, Some(0)));
+    train_epoch(&mut bench);
+    assert_eq!(bench.job().state, JobState::Finished);
+}
+
+#[test]
+fn a_cancelled_job_whose_trials_had_ended_is_not_reopened() {
+    let mut bench = Bench::with_job(1, 1);
+    train_epoch(&mut bench);
+    let over = refused(&mut bench, Command::Cancel { to: TO, job: JOB });
+    assert_eq!(over.0, ErrorKind::Conflict);
+    // A finished job needs no such word.
+    bench.apply(reopen(2, None));
+    train_epoch(&mut bench);
+    assert_eq!(bench.job().state, JobState::Finished);
 }
 
 #[test]

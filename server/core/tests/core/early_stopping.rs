@@ -136,6 +136,7 @@ fn a_trial_that_the_search_stopped_goes_on_where_it_is_named() {
         job: JOB,
         epochs,
         trial: trial.map(TrialId),
+        reopen: false,
     };
     bench.answer(extend(3, Some(2))).unwrap();
     assert_eq!(bench.job().state, JobState::Running);
@@ -176,7 +177,7 @@ fn rules_that_stop_nothing_are_refused_at_the_server_too() {
 }
 
 fn extend(epochs: u32, trial: Option<u32>) -> Command {
-    Command::Extend { to: ReplyTo(1), job: JOB, epochs, trial: trial.map(TrialId) }
+    Command::Extend { to: ReplyTo(1), job: JOB, epochs, trial: trial.map(TrialId), reopen: false }
 }
 
 #[test]

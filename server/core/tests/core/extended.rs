@@ -20,7 +20,7 @@ fn bench() -> Bench {
 }
 
 fn extend(bench: &mut Bench) {
-    bench.events(Command::Extend { to: TO, job: JOB, epochs: 2, trial: None });
+    bench.events(Command::Extend { to: TO, job: JOB, epochs: 2, trial: None, reopen: false });
 }
 
 /// A host reports what follows from its unit and from the length that it was trained for.

@@ -98,7 +98,7 @@ fn changes(job: JobId) -> Vec<Command> {
         Command::Note { to: TO, job, note: "n".into() },
         Command::Pause { to: TO, job, now: false },
         Command::Resume { to: TO, job },
-        Command::Extend { to: TO, job, epochs: 3, trial: None },
+        Command::Extend { to: TO, job, epochs: 3, trial: None, reopen: false },
         Command::Place { to: TO, job, placement: PlacementRequest::default() },
         Command::ChangeSearch {
             to: TO,

@@ -306,7 +306,7 @@ fn a_search_that_has_cost_as_much_as_it_may_ends_with_what_it_has() {
     assert_eq!(why, ["stopped when all trials together had cost $0.15"]);
     assert_eq!(trials[0].state, TrialState::Finished);
     // Who extends the job means that it goes on.
-    let extend = Command::Extend { to: TO, job: JOB, epochs: 901, trial: None };
+    let extend = Command::Extend { to: TO, job: JOB, epochs: 901, trial: None, reopen: false };
     bench.answer(extend).unwrap();
     assert_eq!(bench.ask(host, request(1, Vec::new())).leases.len(), 1);
 }

@@ -254,7 +254,7 @@ fn course_without_faults(mut bench: Bench) -> Vec<String> {
 }
 
 fn extend(epochs: u32, trial: Option<u32>) -> Command {
-    Command::Extend { to: ReplyTo(1), job: JOB, epochs, trial: trial.map(TrialId) }
+    Command::Extend { to: ReplyTo(1), job: JOB, epochs, trial: trial.map(TrialId), reopen: false }
 }
 
 #[test]

@@ -318,7 +318,9 @@ fn a_clone_of_an_unverified_trial_is_unverified() {
     let add = vec![NewTrial { values, from: Some(TrialId(0)) }];
     let request = Box::new(SearchRequest { add, ..SearchRequest::default() });
     let by = By::Server;
-    bench.answer(Command::Extend { to: TO, job: JOB, epochs: 2, trial: None }).unwrap();
+    bench
+        .answer(Command::Extend { to: TO, job: JOB, epochs: 2, trial: None, reopen: false })
+        .unwrap();
     bench.answer(Command::ChangeSearch { to: TO, job: JOB, request, by }).unwrap();
     let of_clone = bench.trials().remove(1);
     assert!(of_clone.origin.is_some_and(|origin| origin.epochs == 1), "{of_clone:?}");

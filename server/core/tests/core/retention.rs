@@ -88,7 +88,7 @@ fn a_thinned_job_keeps_its_figures_and_its_best_model() {
     // Nothing of it goes on, and it can be deleted.
     let (trial, split) = (TrialId(0), DataSplit::Valid);
     for command in [
-        Command::Extend { to: TO, job: JOB, epochs: 9, trial: None },
+        Command::Extend { to: TO, job: JOB, epochs: 9, trial: None, reopen: false },
         Command::Evaluate { to: TO, job: JOB, trial, split },
     ] {
         let error = bench.answer(command).unwrap_err();

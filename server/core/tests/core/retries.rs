@@ -218,7 +218,7 @@ fn a_trial_that_ended_for_want_of_time_goes_on_and_does_not_begin_anew() {
     let told = "trial 0 of job 1 ended for want of time: `sojourn extend 1 --trial 0 --epochs 3` goes on with what it has trained";
     assert_eq!(refused(&mut bench, again(0, &[])), (ErrorKind::Conflict, told.to_owned()));
     let (to, trial) = (ReplyTo(1), Some(TrialId(0)));
-    bench.answer(Command::Extend { to, job: JOB, epochs: 3, trial }).unwrap();
+    bench.answer(Command::Extend { to, job: JOB, epochs: 3, trial, reopen: false }).unwrap();
     to_the_end(&mut bench, &by_trial);
     assert_eq!(trained(&bench), [3], "the advice is good");
     assert_eq!(bench.core.state().jobs[&JOB].trials[0].history[0], before[0]);

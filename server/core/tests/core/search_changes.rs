@@ -124,8 +124,13 @@ fn a_trial_that_goes_on_by_hand_is_ended_by_no_rule() {
         ask(&mut bench, go_on(&[(2, 6)])).unwrap();
         to_the_end(&mut bench, &by_trial);
         assert_eq!(trained(&bench), [before[0], before[1], 6], "{rule}");
-        let extend =
-            Command::Extend { to: ReplyTo(1), job: JOB, epochs: 8, trial: Some(TrialId(2)) };
+        let extend = Command::Extend {
+            to: ReplyTo(1),
+            job: JOB,
+            epochs: 8,
+            trial: Some(TrialId(2)),
+            reopen: false,
+        };
         bench.answer(extend).unwrap();
         to_the_end(&mut bench, &by_trial);
         assert_eq!(trained(&bench), [before[0], before[1], 8], "{rule}");
@@ -412,7 +417,13 @@ fn trials_that_are_let_go_on_to_between_rungs_end() {
 #[test]
 fn a_trial_that_is_let_go_on_beyond_the_last_rung_goes_on_to_its_end() {
     let mut bench = early_stopping::searching(3, 9, "\"sha\"");
-    bench.apply(Command::Extend { to: ReplyTo(1), job: JOB, epochs: 27, trial: None });
+    bench.apply(Command::Extend {
+        to: ReplyTo(1),
+        job: JOB,
+        epochs: 27,
+        trial: None,
+        reopen: false,
+    });
     ask(&mut bench, go_on(&[(2, 12)])).unwrap();
     to_the_end(&mut bench, &by_trial);
     assert_eq!(trained(&bench)[2], 27);
@@ -581,7 +592,7 @@ impl Run {
             Step::Change(request) => drop(bench.answer(change((**request).clone()))),
             Step::Extend { epochs, trial } => {
                 let (epochs, trial) = (*epochs, trial.map(TrialId));
-                drop(bench.answer(Command::Extend { to, job: JOB, epochs, trial }));
+                drop(bench.answer(Command::Extend { to, job: JOB, epochs, trial, reopen: false }));
             }
             Step::Rollback { trial, epochs } => {
                 let request = RollbackRequest::Trial {

@@ -436,7 +436,8 @@ fn all_trials_together_train_no_more_epochs_than_their_search_may() {
     assert!(!why.is_empty());
     // Who extends the job gives it as many epochs once more.
     for all in [14, 21, 24] {
-        let extend = Command::Extend { to: ReplyTo(1), job: JOB, epochs: 4, trial: None };
+        let extend =
+            Command::Extend { to: ReplyTo(1), job: JOB, epochs: 4, trial: None, reopen: false };
         bench.answer(extend).unwrap();
         to_the_end(&mut bench, &by_trial);
         assert_eq!(trained(&bench).iter().sum::<u32>(), all);

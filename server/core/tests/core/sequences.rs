@@ -159,6 +159,8 @@ fn step_or_deletion() -> impl Strategy<Value = Step> {
 struct Run {
     bench: Bench,
     leases: Vec<Lease>,
+    /// Do extensions reopen cancelled jobs?
+    reopens: bool,
     taken: Vec<(AssimilationUnit, Command)>,
     /// Leases whose results have become versions.
     assimilated: BTreeSet<LeaseId>,
@@ -206,6 +208,7 @@ impl Run {
         let mut run = Self {
             bench,
             leases: Vec::new(),
+            reopens: true,
             taken: Vec::new(),
             assimilated: BTreeSet::new(),
             begun: BTreeSet::new(),
@@ -372,7 +375,13 @@ impl Run {
             Step::Resume { job } => self.apply(Command::Resume { to, job: JobId(job) }),
             Step::Extend { job, epochs, trial } => {
                 let trial = trial.checked_sub(1).map(TrialId);
-                self.apply(Command::Extend { to, job: JobId(job), epochs, trial });
+                self.apply(Command::Extend {
+                    to,
+                    job: JobId(job),
+                    epochs,
+                    trial,
+                    reopen: self.reopens,
+                });
             }
             Step::Submit { trials, again } => {
                 let jobs = &self.bench.core.state().jobs;
@@ -606,6 +615,7 @@ const GOLDEN_VERSION: u32 = 8;
 fn journal_of(sequence: &Sequence) -> String {
     let mut run =
         Run::new(sequence.most, sequence.policy, sequence.placement.clone(), sequence.ends);
+    run.reopens = false;
     for step in &sequence.steps {
         run.step(step);
     }

@@ -223,7 +223,7 @@ fn a_fast_idle_host_takes_over_from_one_that_is_slow() {
 fn a_trial_that_others_outlast_gets_no_speculative_lease_before_its_last_hops() {
     let (to, job) = (ReplyTo(1), JOB);
     let mut bench = Bench::with_copies(50, 2, 2, "");
-    bench.apply(Command::Extend { to, job, epochs: 40, trial: Some(TrialId(1)) });
+    bench.apply(Command::Extend { to, job, epochs: 40, trial: Some(TrialId(1)), reopen: false });
     let wanted = WorkRequest { demand: vec![demand(2, 2, 2)], ..request(2, Vec::new()) };
     let leases = bench.ask(HOST, wanted).leases;
     let inventory = Some(measured(&leases[0], "class"));

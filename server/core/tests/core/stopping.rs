@@ -38,7 +38,7 @@ pub(crate) fn report(bench: &mut Bench, lease: &Lease) -> Vec<Event> {
 }
 
 pub(crate) fn extend(epochs: u32, trial: Option<u32>) -> Command {
-    Command::Extend { to: TO, job: JOB, epochs, trial: trial.map(TrialId) }
+    Command::Extend { to: TO, job: JOB, epochs, trial: trial.map(TrialId), reopen: false }
 }
 
 fn refused(bench: &mut Bench, command: Command) -> String {

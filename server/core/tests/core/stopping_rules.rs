@@ -75,7 +75,7 @@ fn take(bench: &mut Bench, step: &Step, loss: &dyn Fn(u32, u32) -> f64) {
         }
         Step::Extend(epochs, named) => {
             let (epochs, trial) = (*epochs, named.as_ref().map(trial));
-            drop(bench.answer(Command::Extend { to, job: JOB, epochs, trial }));
+            drop(bench.answer(Command::Extend { to, job: JOB, epochs, trial, reopen: false }));
         }
         Step::RollBack(index) => {
             let options = RollbackOptions::default();

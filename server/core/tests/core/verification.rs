@@ -394,7 +394,10 @@ fn a_job_that_has_ended_stays_as_it_is_unless_it_is_to_go_on() {
     assert_eq!(rollback(&mut bench, to(true)), lost);
     assert_eq!(bench.job().state, JobState::Running);
     bench.answer(Command::Cancel { to: ReplyTo(1), job: JOB }).unwrap();
-    assert_eq!(refused(&mut bench, to(true)), "job 1 was cancelled: submit it again");
+    assert_eq!(
+        refused(&mut bench, to(true)),
+        "job 1 was cancelled: `sojourn extend 1 --epochs 1 --reopen` has it go on"
+    );
     assert_eq!(bench.job().state, JobState::Cancelled);
 }
 

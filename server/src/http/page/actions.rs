@@ -68,7 +68,7 @@ pub(in crate::http) async fn act(
         Action::Cancel => drop(app.shell.request(by.asks(request::Cancel { job })).await?),
         Action::Extend => {
             let epochs = button.epochs.ok_or_else(|| missing("epochs"))?;
-            let extend = request::Extend { job, epochs, trial: None };
+            let extend = request::Extend { job, epochs, trial: None, reopen: false };
             drop(app.shell.request(by.asks(extend)).await?);
         }
         Action::Stop => {

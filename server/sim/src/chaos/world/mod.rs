@@ -394,7 +394,9 @@ impl World {
         self.apply(match what {
             0 => Command::Pause { to, job, now: true },
             1 => Command::Pause { to, job, now: false },
-            2 | 3 if self.scenario.extends => Command::Extend { to, job, epochs, trial },
+            2 | 3 if self.scenario.extends => {
+                Command::Extend { to, job, epochs, trial, reopen: false }
+            }
             _ => Command::Resume { to, job },
         })?;
         let changed = self.server.core().is_some_and(|core| core.position().0 > before);
