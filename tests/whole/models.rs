@@ -161,6 +161,7 @@ fn a_model_predicts_as_it_was_evaluated_and_as_the_numpy_example_does() {
         let said = site.json(&arguments);
         assert_eq!((&said["rows"], &said["unknown"]), (&360.into(), &0.into()), "{said}");
         assert_eq!(said["accuracy"], exported["value"], "as it was evaluated");
+        assert_eq!(said.get("trained_rows"), None, "no row of it was trained on");
 
         let theirs = python(&site, &["predict.py", "m.safetensors", "valid.csv"]);
         let ours = fs::read_to_string(site.path().join("p.csv")).unwrap();
@@ -225,6 +226,13 @@ fn a_model_of_chosen_columns_and_gaps_predicts_as_it_was_trained() {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
     assert!(told.contains("1 column ignored: `id`"), "{told}");
+    // A fifth of the rows was kept apart for validation.
+    assert!(told.contains("64 of 80 rows are rows that the model was trained on"), "{told}");
+    let said = site.json(&["predict", "m.safetensors", "gaps.csv", "-o", "p.csv"]);
+    assert_eq!(said["trained_rows"], serde_json::json!({ "share": 0.8, "rows": 64 }));
+    site.json(&["export", &job, "-o", "silent.safetensors", "--no-row-digests"]);
+    let said = site.json(&["predict", "silent.safetensors", "gaps.csv", "-o", "p.csv"]);
+    assert_eq!(said.get("trained_rows"), None);
     let ours = String::from_utf8(output.stdout).unwrap();
     assert_eq!(ours.lines().count(), 81);
     // A gap is a 0, and the order of columns is the file's own.
@@ -571,5 +579,6 @@ fn sample(features: &[&str], classes: &[&str]) -> Vec<u8> {
     };
     let context = description.context(Scaling::None);
     let checkpoint = initial_checkpoint(&context, 1, Lineage::initial(1)).unwrap();
-    portable::write_model(&description, &checkpoint, None, None).unwrap()
+    let parts = portable::Parts { checkpoint: &checkpoint, ..Default::default() };
+    portable::write_model(&description, parts).unwrap()
 }

@@ -47,7 +47,7 @@ pub(crate) fn f32s(name: &str, numbers: &[f32]) -> Tensor {
 /// Writes a part, as `sojourn.data.write` does.
 pub(crate) fn put_part(folder: &Folder, name: &str, mut tensors: Vec<Tensor>) {
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
-    let part = encode_described(&tensors, "sojourn.columns", "1").unwrap();
+    let part = encode_described(&tensors, &[("sojourn.columns", "1".to_owned())].into()).unwrap();
     fs::write(folder.path().join(name), part).unwrap();
 }
 
@@ -149,7 +149,8 @@ fn nothing() -> portable::Description {
 fn written(description: &portable::Description, graph: Option<&[u8]>) -> Vec<u8> {
     let context = description.context(Scaling::None);
     let checkpoint = initial_checkpoint(&context, 1, Lineage::initial(1)).unwrap();
-    portable::write_model(description, &checkpoint, None, graph).unwrap()
+    let parts = portable::Parts { checkpoint: &checkpoint, graph, ..Default::default() };
+    portable::write_model(description, parts).unwrap()
 }
 
 /// A folder with the model `m`.

@@ -5,7 +5,7 @@ use crate::{
     tensor::{Tensor, TensorSpec},
 };
 use sojourn_protocol::quantity::to_u64;
-use std::{fmt::Write as _, ops::Range};
+use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
 
 /// The largest header that is written or read: room for tens of thousands of tensors.
 pub const MAX_HEADER_BYTES: u64 = 16 << 20;
@@ -37,7 +37,7 @@ impl Layout {
     /// The layout of a file that also says something of itself, which no canonical file does.
     fn described(
         mut specs: Vec<TensorSpec>,
-        description: Option<Description<'_>>,
+        description: Option<Texts<'_>>,
     ) -> Result<Self, CodecError> {
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         for pair in specs.windows(2) {
@@ -103,27 +103,23 @@ pub fn encode(tensors: &[Tensor]) -> Result<Vec<u8>, CodecError> {
     write_file(tensors, None)
 }
 
-/// The same file with a text of its own in its header, in the format's place for that: `__metadata__`,
-/// where one key leaves no order open. Readers of the format read it; [`crate::decode`] refuses it,
-/// because it is for people's hands and no blob.
+/// The same file with texts of its own in its header, each under a key, in the format's place for that: `__metadata__`. Readers of
+/// the format read it; [`crate::decode`] refuses it, because it is for people's hands and no blob. Keys are written in the order of the map,
+/// so that equal texts give equal files.
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_described(tensors: &[Tensor], key: &str, text: &str) -> Result<Vec<u8>, CodecError> {
-    write_file(tensors, Some(Description { key, text }))
-}
-
-/// The text of `__metadata__`.
-#[derive(Debug, Clone, Copy)]
-struct Description<'a> {
-    key: &'a str,
-    text: &'a str,
-}
-
-fn write_file(
+pub fn encode_described(
     tensors: &[Tensor],
-    description: Option<Description<'_>>,
+    texts: &BTreeMap<&str, String>,
 ) -> Result<Vec<u8>, CodecError> {
+    write_file(tensors, Some(texts))
+}
+
+/// The texts of `__metadata__`.
+type Texts<'a> = &'a BTreeMap<&'a str, String>;
+
+fn write_file(tensors: &[Tensor], description: Option<Texts<'_>>) -> Result<Vec<u8>, CodecError> {
     for tensor in tensors {
         let expected = tensor.spec().bytes()?;
         let actual = to_u64(tensor.data.len());
@@ -148,14 +144,13 @@ fn write_file(
 /// Offsets in `placed` count from the end of the header, as the format has it.
 fn write_header(
     placed: &[(TensorSpec, Range<u64>)],
-    description: Option<Description<'_>>,
+    description: Option<Texts<'_>>,
 ) -> Result<Vec<u8>, CodecError> {
     let refuse = |error: &dyn std::fmt::Display| CodecError::Header(error.to_string());
     let mut json = String::from("{");
-    if let Some(Description { key, text }) = description {
-        let key = serde_json::to_string(key).map_err(|error| refuse(&error))?;
-        let text = serde_json::to_string(text).map_err(|error| refuse(&error))?;
-        write!(json, r#""{METADATA}":{{{key}:{text}}}"#).map_err(|error| refuse(&error))?;
+    if let Some(texts) = description {
+        let texts = serde_json::to_string(texts).map_err(|error| refuse(&error))?;
+        write!(json, r#""{METADATA}":{texts}"#).map_err(|error| refuse(&error))?;
     }
     for (spec, range) in placed {
         let comma = if json.len() == 1 { "" } else { "," };
@@ -217,18 +212,17 @@ mod tests {
     #[test]
     fn a_described_file_is_for_other_readers_alone() {
         let tensors = [Tensor::f32("x", [1u64], &[1.0])];
-        let file = encode_described(&tensors, "about", "a \"text\"\n").unwrap();
+        let texts = [("about", "a \"text\"\n".to_owned()), ("more", String::new())].into();
+        let file = encode_described(&tensors, &texts).unwrap();
         let (_, metadata) = safetensors::SafeTensors::read_metadata(&file).unwrap();
         let metadata = metadata.metadata().clone().unwrap();
-        assert_eq!(
-            metadata.into_iter().collect::<Vec<_>>(),
-            [("about".into(), "a \"text\"\n".into())]
-        );
+        let known = |(key, text): (&&str, &String)| ((*key).to_owned(), text.clone());
+        assert_eq!(metadata, texts.iter().map(known).collect());
         let theirs = safetensors::SafeTensors::deserialize(&file).unwrap();
         assert_eq!(theirs.tensor("x").unwrap().data(), 1f32.to_le_bytes());
         assert_eq!(crate::decode(&file), Err(CodecError::Metadata));
         assert_eq!(u64::from_le_bytes(file[..8].try_into().unwrap()) % 8, 0);
-        let empty = encode_described(&[], "about", "").unwrap();
+        let empty = encode_described(&[], &[("about", String::new())].into()).unwrap();
         assert!(safetensors::SafeTensors::deserialize(&empty).unwrap().is_empty());
     }
 

@@ -1,7 +1,9 @@
 //! Reads a model file from disk, for `init` and `predict`.
 
 use crate::cli::model::file_kind;
-use sojourn_model::portable::{Description, FileScaling, ModelFile, ModelFileError, ModelHeader};
+use sojourn_model::portable::{
+    Description, FileScaling, ModelFile, ModelFileError, ModelHeader, TrainedRows,
+};
 use sojourn_protocol::error::error_chain;
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -20,6 +22,8 @@ const START: u64 = 64;
 /// A model in memory, as blobs.
 pub(crate) struct Model {
     pub(crate) description: Description,
+    /// A sample of the rows that it was trained on, where the file has one.
+    pub(crate) trained_rows: Option<TrainedRows>,
     /// The model's parameters and buffers, canonical.
     pub(crate) parameters: Vec<u8>,
     /// The scaling that a trainer takes, where there is one.
@@ -68,6 +72,7 @@ pub(crate) fn read(path: &Path) -> Result<Model, String> {
         parameters: model.parameters().map_err(no_model)?,
         scaling: model.scaling().map_err(no_model)?,
         graph: model.graph().map(<[u8]>::to_vec),
+        trained_rows: model.trained_rows,
         description: model.description,
     })
 }

@@ -1,7 +1,7 @@
 //! Model files: what `export` writes, and `predict` and `init` read.
 //!
 //! ```text
-//! | header: __metadata__ { "sojourn": description } | parameters, buffers, scaling.mean, scaling.std, sojourn.graph.* |
+//! | header: __metadata__ { "sojourn": description, "sojourn.rows": trained rows } | parameters, buffers, scaling.mean, scaling.std, sojourn.graph.* |
 //! ```
 //!
 //! Any reader of safetensors reads them, and the description (JSON) says the rest: architecture, shape
@@ -11,9 +11,11 @@
 
 mod description;
 mod error;
+mod trained_rows;
 
 pub use description::{Description, FileScaling, Origin};
 pub use error::ModelFileError;
+pub use trained_rows::{KnownAgain, Overlap, TrainedRows};
 
 use crate::{
     error::ModelError,
@@ -24,9 +26,12 @@ use sojourn_codec::{
     Dtype, MAX_HEADER_BYTES, Tensor, TensorSpec, TensorView, decode, encode, encode_described,
 };
 use sojourn_protocol::{digest::Digest, quantity::SaturatingFrom as _};
+use std::collections::BTreeMap;
 
 /// The key of the description in a file's metadata.
 pub const KEY: &str = "sojourn";
+/// The key of [`TrainedRows`] there. Readers that don't know it leave it.
+pub const ROWS_KEY: &str = "sojourn.rows";
 /// The version of the description.
 pub const FORMAT: u32 = 1;
 
@@ -42,6 +47,8 @@ const GRAPH: &str = "sojourn.graph.";
 pub struct ModelHeader {
     /// The file's description.
     pub description: Description,
+    /// A sample of the rows that it was trained on, where the file has one.
+    pub trained_rows: Option<TrainedRows>,
     /// Bytes that the whole file must have.
     pub file_bytes: u64,
 }
@@ -73,12 +80,13 @@ impl ModelHeader {
         let json = json.ok_or_else(|| broken("it ends within its header"))?;
         let metadata: Metadata = serde_json::from_slice(json)
             .map_err(|error| ModelFileError::NotSafetensors(error.to_string()))?;
-        let text = metadata.metadata().as_ref().and_then(|entries| entries.get(KEY));
-        let description = Description::parse(text.ok_or(ModelFileError::NotOurs)?)?;
+        let text = |key| metadata.metadata().as_ref().and_then(|entries| entries.get(key));
+        let description = Description::parse(text(KEY).ok_or(ModelFileError::NotOurs)?)?;
+        let trained_rows = text(ROWS_KEY).map(|text| TrainedRows::parse(text)).transpose()?;
         let data = u64::try_from(metadata.data_len()).ok();
         let file_bytes = data.and_then(|data| end.checked_add(data));
         let file_bytes = file_bytes.ok_or_else(|| broken("it would be too large"))?;
-        Ok(Self { description, file_bytes })
+        Ok(Self { description, trained_rows, file_bytes })
     }
 }
 
@@ -87,6 +95,8 @@ impl ModelHeader {
 pub struct ModelFile<'a> {
     /// The file's description.
     pub description: Description,
+    /// A sample of the rows that it was trained on, where the file has one.
+    pub trained_rows: Option<TrainedRows>,
     model: Vec<TensorView<'a>>,
     scaling: Option<[TensorView<'a>; 2]>,
     graph: Option<Vec<u8>>,
@@ -99,7 +109,7 @@ impl<'a> ModelFile<'a> {
     /// Whatever makes it no model file: another format, no description, tensors that aren't those of
     /// its architecture, numbers that aren't finite.
     pub fn read(bytes: &'a [u8]) -> Result<Self, ModelFileError> {
-        let description = ModelHeader::read(bytes)?.description;
+        let ModelHeader { description, trained_rows, .. } = ModelHeader::read(bytes)?;
         let broken =
             |error: &dyn std::fmt::Display| ModelFileError::NotSafetensors(error.to_string());
         let file = SafeTensors::deserialize(bytes).map_err(|error| broken(&error))?;
@@ -119,7 +129,7 @@ impl<'a> ModelFile<'a> {
         same_tensors(&specs, &scaling_tensors(&description))?;
         check_numbers(&model, &scaling)?;
         let graph = graph_file(&description, graph)?;
-        Ok(Self { description, model, scaling: scaling.try_into().ok(), graph })
+        Ok(Self { description, trained_rows, model, scaling: scaling.try_into().ok(), graph })
     }
 
     /// The file of its graph, where it is a user's own model.
@@ -148,15 +158,26 @@ impl<'a> ModelFile<'a> {
     }
 }
 
-/// The file of a checkpoint's model, with the scaling blob and the graph's file where the description asks for them.
+/// The parts of a model file beside its description.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Parts<'a> {
+    /// The checkpoint.
+    pub checkpoint: &'a [u8],
+    /// The scaling blob, where the description asks for it.
+    pub scaling: Option<&'a [u8]>,
+    /// The graph's file, where the description asks for it.
+    pub graph: Option<&'a [u8]>,
+    /// A sample of the rows that it was trained on.
+    pub trained_rows: Option<&'a TrainedRows>,
+}
+
+/// The file of a checkpoint's model.
 ///
 /// # Errors
 /// As [`ModelFile::read`].
 pub fn write_model(
     description: &Description,
-    checkpoint: &[u8],
-    scaling: Option<&[u8]>,
-    graph: Option<&[u8]>,
+    Parts { checkpoint, scaling, graph, trained_rows }: Parts<'_>,
 ) -> Result<Vec<u8>, ModelFileError> {
     let parameters = weights_parameters(checkpoint)?;
     let mut tensors: Vec<Tensor> = decode(&parameters)?.iter().map(TensorView::to_tensor).collect();
@@ -174,9 +195,12 @@ pub fn write_model(
         };
         tensors.extend(decode(graph)?.iter().map(named));
     }
-    let text = serde_json::to_string(description)
-        .map_err(|error| ModelFileError::Description(error.to_string()))?;
-    let file = encode_described(&tensors, KEY, &text)?;
+    let unwritten = |error: serde_json::Error| ModelFileError::Description(error.to_string());
+    let mut texts = BTreeMap::from([(KEY, serde_json::to_string(description).map_err(unwritten)?)]);
+    if let Some(rows) = trained_rows {
+        texts.insert(ROWS_KEY, serde_json::to_string(rows).map_err(unwritten)?);
+    }
+    let file = encode_described(&tensors, &texts)?;
     // The written file must be readable.
     ModelFile::read(&file)?;
     Ok(file)

@@ -59,7 +59,30 @@ fn scaling() -> Vec<u8> {
 }
 
 fn sample() -> Vec<u8> {
-    write_model(&description(FileScaling::Standard), &checkpoint(), Some(&scaling()), None).unwrap()
+    written(&description(FileScaling::Standard), Some(&scaling())).unwrap()
+}
+
+fn written(description: &Description, scaling: Option<&[u8]>) -> Result<Vec<u8>, ModelFileError> {
+    write_model(description, Parts { checkpoint: &checkpoint(), scaling, ..Parts::default() })
+}
+
+#[test]
+fn rows_that_it_was_trained_on_lie_beside_the_description() {
+    let mut rows = TrainedRows::of(2);
+    rows.see(&[1.0]);
+    let (checkpoint, scaling) = (checkpoint(), scaling());
+    let parts = Parts {
+        checkpoint: &checkpoint,
+        scaling: Some(&scaling),
+        trained_rows: Some(&rows),
+        ..Parts::default()
+    };
+    let file = write_model(&description(FileScaling::Standard), parts).unwrap();
+    let model = ModelFile::read(&file).unwrap();
+    assert_eq!(model.trained_rows, Some(rows));
+    let without = ModelFile::read(&sample()).map(|model| model.trained_rows);
+    assert_eq!(without, Ok(None));
+    assert_eq!(model.description, description(FileScaling::Standard));
 }
 
 #[test]
@@ -86,13 +109,13 @@ fn a_written_model_is_read_back() {
 fn a_constant_is_in_the_description_alone() {
     for scaling in [FileScaling::None, FileScaling::Constant(0.0625)] {
         let nameless = Description { features: Vec::new(), ..description(scaling) };
-        let file = write_model(&nameless, &checkpoint(), None, None).unwrap();
+        let file = written(&nameless, None).unwrap();
         let model = ModelFile::read(&file).unwrap();
         assert_eq!((model.description.scaling, model.scaling()), (scaling, Ok(None)));
     }
-    let lacking = write_model(&description(FileScaling::Standard), &checkpoint(), None, None);
+    let lacking = written(&description(FileScaling::Standard), None);
     assert_eq!(lacking.unwrap_err().to_string(), "tensor `scaling.mean` of the model is missing");
-    let extra = write_model(&description(FileScaling::None), &checkpoint(), Some(&scaling()), None);
+    let extra = written(&description(FileScaling::None), Some(&scaling()));
     assert_eq!(extra.unwrap_err().to_string(), "tensor `scaling.mean` is none of the model's");
 }
 

@@ -6,11 +6,11 @@
 use crate::{
     api_client::ApiClient,
     cli::{
-        model::atomic_file::NewFile,
-        render::{
-            progress::{Meter, Unit},
-            text,
+        model::{
+            atomic_file::NewFile,
+            export::{download::fetch, trained_rows::trained_rows},
         },
+        render::text,
         terminal::{exit::Failure, output},
     },
 };
@@ -19,7 +19,7 @@ use sojourn_api::endpoints;
 use sojourn_codec::decode;
 use sojourn_model::{
     LINEAGE, Lineage,
-    portable::{Description, FORMAT, FileScaling, Origin, write_model},
+    portable::{Description, FORMAT, FileScaling, Origin, Parts, TrainedRows, write_model},
 };
 use sojourn_protocol::{
     digest::{BlobRef, Digest},
@@ -52,6 +52,9 @@ pub(super) struct Choice {
     /// refused.
     #[arg(long)]
     unverified: bool,
+    /// Leave out the digests of rows that the model was trained on, by which `predict` knows them again.
+    #[arg(long, requires = "output")]
+    no_row_digests: bool,
 }
 
 impl Choice {
@@ -130,7 +133,11 @@ pub(super) async fn run(
         }
     };
     args.check_verified(chosen.trial, chosen.unverified)?;
-    let file = model_file(client, &detail, &chosen).await?;
+    let rows = match args.no_row_digests {
+        true => None,
+        false => trained_rows(client, &detail).await,
+    };
+    let file = model_file(client, &detail, &chosen, rows.as_ref()).await?;
     NewFile::write(path, &file)?;
     let report = Report {
         job,
@@ -153,13 +160,15 @@ pub(super) async fn best_file(
     detail: &JobDetail,
     best: &BestView,
 ) -> Result<Vec<u8>, Failure> {
-    model_file(client, detail, &Chosen::best(best)).await
+    let rows = trained_rows(client, detail).await;
+    model_file(client, detail, &Chosen::best(best), rows.as_ref()).await
 }
 
 async fn model_file(
     client: &ApiClient,
     detail: &JobDetail,
     chosen: &Chosen,
+    trained_rows: Option<&TrainedRows>,
 ) -> Result<Vec<u8>, Failure> {
     let context =
         client.call(endpoints::History::request(detail.summary.job, chosen.trial)).await?.context;
@@ -174,8 +183,13 @@ async fn model_file(
     };
     let context = Arc::unwrap_or_clone(context);
     let description = describe(detail, context, chosen, steps(&checkpoint)?);
-    let file = write_model(&description, &checkpoint, scaling.as_deref(), graph.as_deref());
-    file.map_err(|error| bad(&error))
+    let parts = Parts {
+        checkpoint: &checkpoint,
+        scaling: scaling.as_deref(),
+        graph: graph.as_deref(),
+        trained_rows,
+    };
+    write_model(&description, parts).map_err(|error| bad(&error))
 }
 
 /// Is the checkpoint kept: of a job that was thinned only the best one is.
@@ -223,11 +237,6 @@ async fn of_trial(
             Ok(Chosen { trial, epoch: None, value: None, checkpoint, unverified })
         }
     }
-}
-
-async fn fetch(client: &ApiClient, blob: BlobRef) -> Result<Vec<u8>, Failure> {
-    let mut meter = Meter::new("downloading", Unit::Bytes, blob.bytes);
-    Ok(client.download(blob, &mut |received| meter.set(received, blob.bytes, "")).await?)
 }
 
 /// Optimiser steps in a checkpoint.

@@ -14,6 +14,7 @@
 pub(in crate::cli::model) mod answers;
 mod checkpoint;
 mod command;
+mod download;
 pub(in crate::cli::model) mod journal;
 pub(crate) mod live;
 mod mlflow;
@@ -21,5 +22,6 @@ mod mlflow;
 pub(in crate::cli::model) mod samples;
 mod tables;
 mod tensorboard;
+mod trained_rows;
 
 pub(crate) use command::{Args, run};

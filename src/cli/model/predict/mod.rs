@@ -26,6 +26,7 @@ use predictor::Predictor;
 use score::{Score, Scored};
 use serde::Serialize;
 use sojourn_ingest::RowReader;
+use sojourn_model::portable::{KnownAgain, Overlap};
 use sojourn_protocol::quantity::to_usize;
 use std::{
     collections::BTreeMap,
@@ -67,6 +68,9 @@ struct Report {
     file: PathBuf,
     #[serde(flatten)]
     scored: Option<Scored>,
+    /// Rows that the model was trained on, where some are known again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trained_rows: Option<Overlap>,
     /// Of columns by name: the rows that were cut, by their column.
     #[serde(skip_serializing_if = "Option::is_none")]
     cut_rows: Option<BTreeMap<String, u64>>,
@@ -87,6 +91,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut table = Table::new(&mut sink, &model.description.labels);
     let mut score = Score::new(&model.description.labels);
+    let mut known = model.trained_rows.as_ref().map(KnownAgain::among);
     let width = reader.shape().iter().map(|side| to_usize(*side)).product();
     let at_once = args.batch.map_or(rows_at_once(width, predictor.columns()), usize::from);
     let mut rows = reader.rows().map_err(ingest_failure)?;
@@ -104,6 +109,9 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
                 score.add(outputs, label);
             }
         }
+        if let Some(known) = &mut known {
+            chunk.numbers.chunks_exact(width.max(1)).for_each(|row| known.add(row));
+        }
         meter.set(rows.bytes_read(), reader.bytes(), "");
     }
     drop(meter);
@@ -112,9 +120,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
         file.finish()?;
     }
     let scored = score.finish();
+    let trained_rows = known.and_then(|known| known.overlap());
     if args.json {
         let file = args.output.clone().unwrap_or_default();
-        return output::json(&Report { rows, file, scored, cut_rows: None });
+        return output::json(&Report { rows, file, scored, trained_rows, cut_rows: None });
     }
     if let Some(path) = &args.output {
         output::line(&format!("{}: {}", path.display(), text::counted(rows, "row")))?;
@@ -122,7 +131,20 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     if let Some(scored) = scored {
         output::remark(&scored.text());
     }
+    if let Some(overlap) = trained_rows {
+        output::remark(&overlap_text(overlap, rows));
+    }
     Ok(())
+}
+
+/// Says that rows aren't new to the model.
+fn overlap_text(overlap: Overlap, of: u64) -> String {
+    let of = text::counted(of, "row");
+    let some = match overlap.rows {
+        Some(rows) => format!("{} of {of} are", text::count(rows)),
+        None => format!("about {:.0} % of {of} are", overlap.share * 100.0),
+    };
+    format!("{some} rows that the model was trained on: they don't tell how good it is on new ones")
 }
 
 /// Rows of a chunk, for so many numbers into the model and out of it for each.

@@ -64,7 +64,13 @@ pub(super) async fn run(args: &Args, model: &Model, workspace: &Workspace) -> Re
     if args.json {
         let file = args.output.clone().unwrap_or_default();
         let cut_rows = rows.cut_rows().map(|(column, rows)| (column.name.clone(), rows)).collect();
-        let report = Report { rows: count, file, scored: None, cut_rows: Some(cut_rows) };
+        let report = Report {
+            rows: count,
+            file,
+            scored: None,
+            trained_rows: None,
+            cut_rows: Some(cut_rows),
+        };
         return output::json(&report);
     }
     if let Some(path) = &args.output {
