@@ -78,8 +78,9 @@ pub use network::{
     DEFAULT_MAX_CONNECTIONS_PER_ADDRESS, NetworkConfig, PerAddress, Rate,
 };
 pub use prepare_job::{
-    Answer, BytesRead, DEFAULT_MAX_DATA_MEMORY, DataBounds, DataStep, JobFiles,
-    MIN_MAX_DATA_MEMORY, Message, PrepareJob, PreparedJob, ReaderLimits, ReaderProgram, Request,
+    Answer, BytesRead, DEFAULT_MAX_DATA_MEMORY, DataBounds, DataStep, DraftFiles, DraftedColumn,
+    DraftedJob, JobFiles, MIN_MAX_DATA_MEMORY, Message, PrepareJob, PreparedJob, ReaderLimits,
+    ReaderProgram, Request, Wanted,
 };
 pub use server::{Server, serve};
 pub use sojourn_blobs::StoreSettings;

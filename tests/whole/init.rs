@@ -41,7 +41,7 @@ fn a_table_becomes_a_job_that_is_accepted_as_it_is() {
     assert!(job.contains("name = \"shells\"") && job.contains("missing = \"mean\""), "{job}");
     let output = run(&folder, &["validate", "job.toml", "--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&report["trials"], &report["classes"]), (&9.into(), &3.into()));
+    assert_eq!((&report["trials"], &report["classes"]), (&4.into(), &3.into()));
     assert_eq!(report["warnings"], Value::Null, "{report}");
 }
 

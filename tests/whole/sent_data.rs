@@ -26,15 +26,30 @@ fn send(site: &Site, files: &[(&str, &str)], job: &str) -> String {
 
 fn send_bytes(site: &Site, files: &[(&str, &[u8])], job: &str) -> String {
     let http = HttpClient::new(&site.token, None);
+    let upload = upload(site, &http, files);
+    submit(site, &http, &upload, job)
+}
+
+/// Sends files: the address of their upload.
+fn upload(site: &Site, http: &HttpClient, files: &[(&str, &[u8])]) -> String {
     let data = format!("{}/jobs/new/data", site.url);
     let upload = http.send_body("POST", &data, "");
     let upload = format!("{data}/{upload}");
     for (name, bytes) in files {
         http.send_body("PUT", &format!("{upload}?name={name}"), bytes);
     }
+    upload
+}
+
+/// Sends the job file for an upload; what is shown at the end.
+fn submit(site: &Site, http: &HttpClient, upload: &str, job: &str) -> String {
     let form: String = job.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    http.send_body("POST", &upload, format!("text={form}"));
-    let ended = || http.text(&upload).filter(|shown| !shown.contains("data-making"));
+    http.send_body("POST", upload, format!("text={form}"));
+    ended(site, http, upload)
+}
+
+fn ended(site: &Site, http: &HttpClient, upload: &str) -> String {
+    let ended = || http.text(upload).filter(|shown| !shown.contains("data-making"));
     poll(ended).unwrap_or_else(|| panic!("{}", site.log("server")))
 }
 
@@ -61,6 +76,28 @@ fn a_job_over_files_that_were_sent_is_the_one_that_submit_makes() {
     let shown = send(&site, &[("rows.csv", "x,y\n1,0\nonly one\n")], JOB);
     assert!(shown.contains("rows.csv") && shown.contains("1 problem"), "{shown}");
     assert!(!shown.contains("href=\"/jobs/"), "{shown}");
+}
+
+#[test]
+fn a_job_file_for_files_that_were_sent_is_the_one_that_init_writes() {
+    let site = Site::start();
+    let rows = (0..200).map(|row| format!("{},{}\n", row % 7, row % 2)).collect::<String>();
+    let rows = format!("x,y\n{rows}");
+    fs::write(site.path().join("rows.csv"), &rows).unwrap();
+    site.run(&["init", "rows.csv", "--yes"]);
+    let written = fs::read_to_string(site.path().join("job.toml")).unwrap();
+    let http = HttpClient::new(&site.token, None);
+    let upload = upload(&site, &http, &[("rows.csv", rows.as_bytes())]);
+    http.send_body("POST", &format!("{upload}/draft"), "data=rows.csv");
+    let shown = ended(&site, &http, &upload);
+    let (_, text) = shown.split_once("data-text=\"").unwrap_or_else(|| panic!("{shown}"));
+    let text = text.split('"').next().unwrap();
+    let text = text.replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<");
+    assert_eq!(text.replace("&amp;", "&"), written);
+    // It makes the job that `submit` makes of it.
+    let submitted = site.json(&["submit", "job.toml"])["job"].to_string();
+    let shown = submit(&site, &http, &upload, &written);
+    assert_eq!(made(&shown), submitted, "{shown}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 // The page of a new job. The server checks the job file a moment after each change; a file that is dropped is read here. Files of
-// data go to the server one by one, a few at once, and then the job file.
+// data go to the server one by one, a few at once, and then the job file. The server writes a first job file for files that have come.
 "use strict";
 (() => {
   const form = document.getElementById("new");
   if (!form) return;
   const field = document.getElementById("text"), shown = document.getElementById("checked"), over = form.elements.over;
   const box = document.getElementById("files"), taken = document.getElementById("taken");
+  const drafts = document.getElementById("draft"), drafted = document.getElementById("drafted");
   const pause = 400, poll = 500; // Milliseconds: after the last change, and between questions about a job that is being made.
   const atOnce = 4; // Files on their way.
   const { root = "/" } = document.body.dataset;
@@ -32,7 +33,7 @@
 
   const soon = () => { clearTimeout(timer); timer = setTimeout(check, pause); };
   field.addEventListener("input", soon);
-  over.addEventListener("change", () => { if (box) box.hidden = !sendsFiles(); check(); });
+  over.addEventListener("change", () => { if (box) box.hidden = drafted.hidden = !sendsFiles(); check(); });
 
   const take = (where, then) => {
     where.addEventListener("dragover", (event) => event.preventDefault());
@@ -62,6 +63,7 @@
   function choose(files) {
     for (const file of files) chosen.set(file.webkitRelativePath || file.name, file);
     taken.textContent = `${chosen.size} ${chosen.size === 1 ? "file" : "files"}, ${size(sum(chosen.values()))}`;
+    drafts.disabled = false;
     mark();
   }
   if (box) {
@@ -126,7 +128,7 @@
     sent.clear();
   }
 
-  function bar(of) {
+  function bar(of, where) {
     const line = document.createElement("p"), shows = document.createElement("progress"), says = document.createElement("span"), stop = document.createElement("button");
     shows.max = Math.max(of, 1);
     shows.value = 0;
@@ -135,17 +137,16 @@
     stop.textContent = "Stop";
     stop.addEventListener("click", forget);
     line.append(shows, says, stop);
-    shown.replaceChildren(line);
+    where.replaceChildren(line);
     return (bytes) => { shows.value = bytes; says.textContent = ` ${size(bytes)} of ${size(of)} sent `; };
   }
 
-  async function send() {
-    const names = wanted();
+  async function send(where, names) {
     const all = [...chosen].map(([path, file]) => ({ name: named(path, names), file, stamp: `${file.size}:${file.lastModified}` }));
     const rest = all.filter(({ name, stamp }) => sent.get(name) !== stamp);
     const total = sum(rest.map(({ file }) => file));
     upload ??= await ask(`?bytes=${total}`, { method: "POST" });
-    const tell = bar(total);
+    const tell = bar(total, where);
     const bytes = new Map();
     const told = (name, count) => { bytes.set(name, count); tell([...bytes.values()].reduce((all, some) => all + some, 0)); };
     const worker = async () => {
@@ -158,44 +159,79 @@
     await Promise.all(Array.from({ length: atOnce }, worker));
   }
 
+  // Has the server make something of the files, and shows how far it is until it has.
+  async function follow(where, path, body) {
+    where.innerHTML = await ask(`/${upload}${path}`, { method: "POST", body });
+    while (where.querySelector("[data-making]")) {
+      await new Promise((done) => setTimeout(done, poll));
+      where.innerHTML = await ask(`/${upload}`, {});
+    }
+  }
+
+  // The training data among the chosen files: the only one, the folder of all, or the one that is called so.
+  function training() {
+    const paths = [...chosen.keys()], [first] = paths;
+    const folder = first.slice(0, first.indexOf("/"));
+    if (paths.length === 1) return first;
+    if (folder && paths.every((path) => path.startsWith(`${folder}/`))) return folder;
+    return paths.find((path) => /(^|\/)train/i.test(path));
+  }
+
+  // The job file that was written last, which another may replace without a question.
+  let written = "";
+  async function draft(label) {
+    const data = training();
+    if (!data) throw new Error("which of the files has the training data? One whose name begins with `train`, a folder alone, or one file alone is taken");
+    if (field.value.trim() && field.value !== written && !confirm("Write over the job file below?")) return;
+    await send(drafted, []);
+    await follow(drafted, "/draft", new URLSearchParams({ data, label }));
+    const text = drafted.querySelector("[data-text]")?.dataset.text;
+    if (text === undefined) return;
+    field.value = written = text;
+    drafted.querySelector("#label")?.addEventListener("change", (event) => busy(drafted, () => draft(event.target.value)));
+    check();
+  }
+  drafts?.addEventListener("click", () => busy(drafted, () => draft("")));
+
   async function submit() {
     clearTimeout(timer);
     await check();
     if (!shown.querySelector(".good") || mark()) return;
     const text = field.value;
-    await send();
-    const body = new URLSearchParams({ text, again: form.elements.again.checked });
-    shown.innerHTML = await ask(`/${upload}`, { method: "POST", body });
-    while (shown.querySelector("[data-making]")) {
-      await new Promise((done) => setTimeout(done, poll));
-      shown.innerHTML = await ask(`/${upload}`, {});
-    }
+    await send(shown, wanted());
+    await follow(shown, "", new URLSearchParams({ text, again: form.elements.again.checked }));
     const made = shown.querySelector("a.made");
     if (!made) return;
     upload = null;
     location.assign(made.href);
   }
 
-  form.addEventListener("submit", async (event) => {
+  form.addEventListener("submit", (event) => {
     if (!sendsFiles()) return;
     event.preventDefault();
+    busy(shown, submit);
+  });
+
+  // Does one thing with the files at a time, and shows there what went wrong.
+  async function busy(where, act) {
     if (isGoing) return;
     isGoing = true;
-    const button = form.querySelector(".buttons button");
-    button.disabled = true;
+    const buttons = [form.querySelector(".buttons button"), drafts];
+    for (const button of buttons) button.disabled = true;
     try {
-      await submit();
+      await act();
     } catch (error) {
       for (const request of going) request.abort();
       if (error.isGone) forget();
       const line = document.createElement("p"), says = document.createElement("strong");
       says.className = "error";
-      says.textContent = `It wasn't submitted: ${error.message}.`;
+      says.textContent = where === shown ? `The job wasn't submitted: ${error.message}.` : `No job file was written: ${error.message}.`;
       line.append(says);
-      shown.replaceChildren(line);
+      where.replaceChildren(line);
     }
-    button.disabled = isGoing = false;
-  });
+    isGoing = false;
+    for (const button of buttons) button.disabled = false;
+  }
 
   // What was sent is of no use when the page has gone, unless its job is being made.
   addEventListener("pagehide", () => { if (!shown.querySelector("[data-making]")) forget(); });

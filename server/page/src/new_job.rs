@@ -51,6 +51,30 @@ pub enum Making {
     },
 }
 
+/// A job file for files that have come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drafted<'a> {
+    /// The job file.
+    pub text: &'a str,
+    /// The column of the labels, where the data is a table.
+    pub label: Option<&'a str>,
+    /// Each column of a table.
+    pub columns: Vec<Column<'a>>,
+    /// The guesses, and which line changes each.
+    pub remarks: &'a [String],
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// The column's name.
+    pub name: &'a str,
+    /// The contents, in a few words.
+    pub holds: &'a str,
+    /// The use that is made of it, in a few words.
+    pub taken: &'a str,
+}
+
 /// The page. `data`: what is chosen; `takes_files`: whether this viewer may send files; `checked`: what was found, where the file was
 /// sent.
 #[must_use]
@@ -77,7 +101,10 @@ pub fn page(
                         }
                     }
                 }
-                @if takes_files { (files(sends)) }
+                @if takes_files {
+                    (files(sends))
+                    div #drafted role="status" {}
+                }
                 label for="text" { "Job file" }
                 textarea #text name="text" rows="24" spellcheck="false" required aria-describedby="hint" placeholder=(PLACEHOLDER) { (text) }
                 p #hint .hint {
@@ -104,6 +131,7 @@ fn files(are_shown: bool) -> Markup {
             label for="folder" { "Or a folder of them" }
             input #folder type="file" webkitdirectory;
             p #taken .hint { "Drop files here or choose them. What the job file names in " code { "[data]" } " must be among them, unless the server fetches it from a URL." }
+            p { button #draft type="button" disabled { "Write a job file for them" } }
         }
     }
 }
@@ -128,6 +156,40 @@ pub fn result(checked: &Checked) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The answer that the page shows of a job file that was written. The script takes the file from `data-text`, and asks for another where
+/// another column is chosen.
+#[must_use]
+pub fn drafted(drafted: &Drafted<'_>) -> Markup {
+    html! {
+        @if let Some(label) = drafted.label {
+            p {
+                label for="label" { "Column of the labels" } " "
+                select #label {
+                    @for column in drafted.columns.iter().filter(|column| !column.name.is_empty()) {
+                        option value=(column.name) selected[column.name == label] { (column.name) }
+                    }
+                }
+            }
+        }
+        @if !drafted.columns.is_empty() {
+            div.wide {
+                table {
+                    thead { tr { th { "Column" } th { "Holds" } th { "Taken as" } } }
+                    tbody {
+                        @for column in &drafted.columns {
+                            tr { th scope="row" { (column.name) } td { (column.holds) } td { (column.taken) } }
+                        }
+                    }
+                }
+            }
+        }
+        @if !drafted.remarks.is_empty() {
+            ul.plan { @for remark in drafted.remarks { li { (remark) } } }
+        }
+        p.hint data-text=(drafted.text) { "The job file is below: read it, change what you know better, submit it." }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A file that is on its way.
 
-use super::{ANY_BLOB, DataUpload, DataUploads, UploadStage, failed};
+use super::{ANY_BLOB, DataUpload, DataUploads, failed};
 use crate::storage_watch::{Coming, LOOK_INTERVAL};
 use futures::future::{Either, select};
 use sojourn_protocol::{
@@ -82,7 +82,7 @@ impl IncomingFile {
     /// Gives it its name, in place of one that had that before. Blocks.
     pub(crate) fn finish(mut self) -> Result<(), ApiError> {
         let stage = self.upload.stage.lock();
-        if !matches!(*stage, UploadStage::Receiving | UploadStage::Refused(_)) {
+        if !stage.takes_files() {
             return Err(ApiError::new(ErrorKind::Conflict, "its job is being made already"));
         }
         let path = self.upload.data().join(&self.path);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   begin --> files, several at once --> prepared, by one at a time --> blobs and the job; the folder goes
+//!                                    '-> looked at, in the same turns --> a job file; the files stay
 //!     '-- abort, or nobody asks for IDLE; a start of the server --> the folder goes
 //! ```
 //!
@@ -17,7 +18,9 @@ pub(crate) use incoming::IncomingFile;
 pub(crate) use name::path_below;
 
 use crate::{
-    data_folder::new_token, data_urls::DataUrl, prepare_job::ReaderLimits,
+    data_folder::new_token,
+    data_urls::DataUrl,
+    prepare_job::{DraftedJob, ReaderLimits},
     storage_watch::StorageWatch,
 };
 use parking_lot::Mutex;
@@ -98,8 +101,17 @@ pub(crate) enum UploadStage {
     Storing(u64, u64),
     /// Why there is no job. Files may be sent anew, and the job file again.
     Refused(Vec<String>),
+    /// A job file for the files. More may be sent, and the job file.
+    Drafted(Arc<DraftedJob>),
     /// The job.
     Submitted(JobId),
+}
+
+impl UploadStage {
+    /// May more files come?
+    const fn takes_files(&self) -> bool {
+        matches!(self, Self::Receiving | Self::Refused(_) | Self::Drafted(_))
+    }
 }
 
 /// The files for one job.
@@ -326,11 +338,11 @@ impl DataUpload {
         matches!(self.stage(), Waiting | Reading(..) | Storing(..))
     }
 
-    /// From now on its job is made, by one alone.
+    /// From now on its job, or a job file, is made, by one alone.
     pub(crate) fn begin_job(&self) -> Result<(), ApiError> {
         let mut stage = self.stage.lock();
         match *stage {
-            UploadStage::Receiving | UploadStage::Refused(_) => {
+            UploadStage::Receiving | UploadStage::Refused(_) | UploadStage::Drafted(_) => {
                 *stage = UploadStage::Waiting;
                 Ok(())
             }

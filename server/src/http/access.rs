@@ -75,6 +75,7 @@ const PAGES: &[(&str, &str, Access)] = &[
     ("PUT", "/jobs/new/data/{upload}", users(Administer)),
     ("POST", "/jobs/new/data/{upload}", users(Administer)),
     ("GET", "/jobs/new/data/{upload}", users(Administer)),
+    ("POST", "/jobs/new/data/{upload}/draft", users(Administer)),
     ("DELETE", "/jobs/new/data/{upload}", users(Administer)),
     ("GET", "/jobs/{job}", users(Read)),
     ("POST", "/jobs/{job}", users(Submit)),

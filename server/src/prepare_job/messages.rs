@@ -1,21 +1,31 @@
 //! The lines of JSON between the server and the process that reads a job's data. Both are the same program, so the lines carry no
 //! version.
 
-use super::{BytesRead, DataStep, PreparedJob, ReaderLimits};
+use super::{BytesRead, DataStep, DraftedJob, PreparedJob, ReaderLimits};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::view::{HostView, JobDetail};
 use std::path::PathBuf;
 
-/// The reader's first line of input: the files of a job. `JobFiles` says what each part is.
+/// The reader's first line of input.
 #[derive(Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "`JobFiles` says what each part is")]
 pub struct Request {
-    pub text: String,
+    /// The folder of the data.
     pub folder: PathBuf,
-    pub shards: PathBuf,
-    pub hosts: Vec<HostView>,
-    pub earlier: Vec<JobDetail>,
+    /// Set by the reader for itself, before it reads.
     pub limits: ReaderLimits,
+    /// The answer that is wanted.
+    pub wanted: Wanted,
+}
+
+/// The answer that is wanted of a reader.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "`JobFiles` and `DraftFiles` say what each part is")]
+pub enum Wanted {
+    /// A job over the data.
+    Job { text: String, shards: PathBuf, hosts: Vec<HostView>, earlier: Vec<JobDetail> },
+    /// A job file for the data.
+    Draft { data: String, label: Option<String> },
 }
 
 /// A line of the reader's output.
@@ -30,6 +40,8 @@ pub enum Message {
     Url(String),
     /// The last line: the job.
     Made(Box<PreparedJob>),
+    /// The last line: the job file.
+    Drafted(Box<DraftedJob>),
     /// The last line: what is wrong with the job file or its data, a text each.
     Wrong(Vec<String>),
 }

@@ -1,10 +1,10 @@
-//! Jobs of data that a browser sends. Their files are strangers' bytes, so another process reads them.
+//! Jobs of data that a browser sends, and job files for it. The data's files are strangers' bytes, so another process reads them.
 //!
 //! ```text
 //!   server: JobFiles --Request--> reader, with limits of the kernel
 //!           bounds   <--Message-- how far it is, and what it asks before each step
 //!                    --Answer---> go on, or why not
-//!           job      <--Message-- the job with its shards, or what is wrong with it
+//!           job      <--Message-- the job with its shards, a job file, or what is wrong with the data
 //! ```
 //!
 //! | module | owns |
@@ -18,7 +18,7 @@ mod messages;
 mod reader;
 
 pub use limits::{DEFAULT_MAX_DATA_MEMORY, MIN_MAX_DATA_MEMORY, ReaderLimits};
-pub use messages::{Answer, Message, Request};
+pub use messages::{Answer, Message, Request, Wanted};
 pub use reader::ReaderProgram;
 
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ use std::{
     sync::Arc,
 };
 
-/// Makes a job of its file and the files of its data, as `sojourn submit` does on a machine of its own.
+/// Makes a job of its file and the files of its data, as `sojourn submit` does on a machine of its own, and a job file as `sojourn init`
+/// does.
 pub trait PrepareJob: fmt::Debug + Send + Sync {
     /// Reads the data and cuts it into shards. Blocks. `tell` hears again and again how far it is. The bounds of the files are asked at
     /// each step, and end it.
@@ -47,6 +48,16 @@ pub trait PrepareJob: fmt::Debug + Send + Sync {
         files: JobFiles<'_>,
         tell: &mut dyn FnMut(BytesRead),
     ) -> Result<PreparedJob, Vec<String>>;
+
+    /// Looks at the data, and writes a job file for it. Blocks, tells and ends as above.
+    ///
+    /// # Errors
+    /// Why there can be no job file, a text each; why it ended early.
+    fn draft(
+        &self,
+        files: DraftFiles<'_>,
+        tell: &mut dyn FnMut(BytesRead),
+    ) -> Result<DraftedJob, Vec<String>>;
 }
 
 /// The files that a job is made of.
@@ -62,6 +73,21 @@ pub struct JobFiles<'a> {
     pub hosts: Vec<HostView>,
     /// Jobs of the same name, the newest first: the same job gets the same shards.
     pub earlier: Vec<JobDetail>,
+    /// Asked at each step of the reading.
+    pub bounds: Arc<dyn DataBounds>,
+    /// Kept by the kernel, whatever the files do to the code that reads them.
+    pub limits: ReaderLimits,
+}
+
+/// The files for which a job file is wanted.
+#[derive(Debug)]
+pub struct DraftFiles<'a> {
+    /// The folder of the files.
+    pub folder: &'a Path,
+    /// The file or folder below it that has the training data.
+    pub data: &'a str,
+    /// The column of the labels; guessed where nobody says it.
+    pub label: Option<&'a str>,
     /// Asked at each step of the reading.
     pub bounds: Arc<dyn DataBounds>,
     /// Kept by the kernel, whatever the files do to the code that reads them.
@@ -112,4 +138,28 @@ pub struct PreparedJob {
     pub data: DataManifest,
     /// Where its blobs lie.
     pub files: BTreeMap<Digest, PathBuf>,
+}
+
+/// A job file for data, with what it makes of the data and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftedJob {
+    /// The job file.
+    pub text: String,
+    /// The column of the labels, where the data is a table.
+    pub label: Option<String>,
+    /// Each column of a table.
+    pub columns: Vec<DraftedColumn>,
+    /// The guesses, and which line changes each.
+    pub remarks: Vec<String>,
+}
+
+/// A column of a table, and the use that is made of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftedColumn {
+    /// The column; its position where it has no name.
+    pub name: String,
+    /// The contents, in a few words.
+    pub holds: String,
+    /// The use that is made of it, in a few words.
+    pub taken: String,
 }

@@ -1,8 +1,9 @@
 //! The process that reads a job's data: started, answered, ended. A crash of it is a refusal of the data, and the server goes on.
 
 use super::{
-    BytesRead, DataBounds, DataStep, JobFiles, PrepareJob, PreparedJob, ReaderLimits,
-    messages::{Answer, Message, Request},
+    BytesRead, DataBounds, DataStep, DraftFiles, DraftedJob, JobFiles, PrepareJob, PreparedJob,
+    ReaderLimits,
+    messages::{Answer, Message, Request, Wanted},
 };
 use serde::Serialize;
 use sojourn_protocol::{figures, text::plain_line, time::Millis};
@@ -128,29 +129,59 @@ impl PrepareJob for ReaderProgram {
         tell: &mut dyn FnMut(BytesRead),
     ) -> Result<PreparedJob, Vec<String>> {
         let JobFiles { text, folder, shards, hosts, earlier, bounds, limits } = files;
-        let request = Request {
-            text: text.to_owned(),
-            folder: folder.to_owned(),
-            shards: shards.to_owned(),
-            hosts,
-            earlier,
-            limits,
-        };
+        let (text, shards_at) = (text.to_owned(), shards.to_owned());
+        let wanted = Wanted::Job { text, shards: shards_at, hosts, earlier };
+        let request = Request { folder: folder.to_owned(), limits, wanted };
+        match self.read(&request, &*bounds, tell)? {
+            Outcome::Made(job) => within(*job, shards),
+            Outcome::Drafted(_) => Err(vec![damaged()]),
+        }
+    }
+
+    fn draft(
+        &self,
+        files: DraftFiles<'_>,
+        tell: &mut dyn FnMut(BytesRead),
+    ) -> Result<DraftedJob, Vec<String>> {
+        let DraftFiles { folder, data, label, bounds, limits } = files;
+        let wanted = Wanted::Draft { data: data.to_owned(), label: label.map(str::to_owned) };
+        let request = Request { folder: folder.to_owned(), limits, wanted };
+        match self.read(&request, &*bounds, tell)? {
+            Outcome::Drafted(job) => Ok(*job),
+            Outcome::Made(_) => Err(vec![damaged()]),
+        }
+    }
+}
+
+/// The answer of a reader that has done what was wanted.
+enum Outcome {
+    Made(Box<PreparedJob>),
+    Drafted(Box<DraftedJob>),
+}
+
+impl ReaderProgram {
+    /// Runs a reader from its start to its end.
+    fn read(
+        &self,
+        request: &Request,
+        bounds: &dyn DataBounds,
+        tell: &mut dyn FnMut(BytesRead),
+    ) -> Result<Outcome, Vec<String>> {
         let mut reader = self.start().map_err(|error| {
             tracing::error!(%error, "the program that reads data can't be started");
             vec!["the server can't start the program that reads data; its log says why".to_owned()]
         })?;
         // A reader that ends before it has read this says why by its end.
-        let _ = reader.send(&request);
-        let outcome = reader.serve(&*bounds, tell)?;
+        let _ = reader.send(request);
+        let outcome = reader.serve(bounds, tell)?;
         let ended = reader.end();
         match (outcome, ended) {
-            (Some(Ok(job)), Some((status, _))) if status.success() => within(job, shards),
+            (Some(Ok(outcome)), Some((status, _))) if status.success() => Ok(outcome),
             (Some(Err(problems)), _) => Err(problems),
             (_, Some((status, errors))) => {
                 let said = plain_line(&errors, MAX_LOGGED);
                 tracing::warn!(%status, said, "reading the data of a new job ended early");
-                Err(vec![why(status, &errors, &limits)])
+                Err(vec![why(status, &errors, &request.limits)])
             }
             (_, None) => Err(vec!["the end of the program that reads data isn't known".to_owned()]),
         }
@@ -166,7 +197,7 @@ impl Reader {
         input.flush()
     }
 
-    /// Answers until the reader's output ends: the job, or what is wrong with it; none where the reader said neither.
+    /// Answers until the reader's output ends: what was wanted, or what is wrong with the data; none where the reader said neither.
     ///
     /// # Errors
     /// Why the bounds have ended it, where it asked nothing.
@@ -174,7 +205,7 @@ impl Reader {
         &mut self,
         bounds: &dyn DataBounds,
         tell: &mut dyn FnMut(BytesRead),
-    ) -> Result<Option<Result<PreparedJob, Vec<String>>>, Vec<String>> {
+    ) -> Result<Option<Result<Outcome, Vec<String>>>, Vec<String>> {
         let go_on = || bounds.admit(DataStep::Read(0)).map_err(|why| vec![why]);
         let mut outcome = None;
         loop {
@@ -190,7 +221,11 @@ impl Reader {
                 Ok(Message::Url(url)) if bounds.admits_url(&url) => Answer::Yes,
                 Ok(Message::Url(_)) => Answer::No("the operator doesn't allow it".to_owned()),
                 Ok(Message::Made(job)) => {
-                    outcome = Some(Ok(*job));
+                    outcome = Some(Ok(Outcome::Made(job)));
+                    continue;
+                }
+                Ok(Message::Drafted(job)) => {
+                    outcome = Some(Ok(Outcome::Drafted(job)));
                     continue;
                 }
                 Ok(Message::Wrong(problems)) => {
@@ -265,10 +300,12 @@ fn why(status: ExitStatus, errors: &str, limits: &ReaderLimits) -> String {
         Some(signal) => format!(
             "its data ended the program that reads it (signal {signal}): a file is damaged, or hostile"
         ),
-        None => {
-            "its data ended the program that reads it: a file is damaged, or hostile".to_owned()
-        }
+        None => damaged(),
     }
+}
+
+fn damaged() -> String {
+    "its data ended the program that reads it: a file is damaged, or hostile".to_owned()
 }
 
 #[cfg(test)]

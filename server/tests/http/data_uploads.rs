@@ -14,7 +14,9 @@ use sojourn_protocol::{
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     view::JobView,
 };
-use sojourn_server::{BytesRead, DataStep, JobFiles, PrepareJob, PreparedJob};
+use sojourn_server::{
+    BytesRead, DataStep, DraftFiles, DraftedColumn, DraftedJob, JobFiles, PrepareJob, PreparedJob,
+};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
@@ -86,6 +88,35 @@ impl PrepareJob for Reads {
         spec.name_data_seed();
         spec.data.shards = Some(2);
         Ok(PreparedJob { spec, data, files: made })
+    }
+
+    fn draft(
+        &self,
+        files: DraftFiles<'_>,
+        tell: &mut dyn FnMut(BytesRead),
+    ) -> Result<DraftedJob, Vec<String>> {
+        let data = fs::read(files.folder.join(files.data)).map_err(|_| ["no data".to_owned()])?;
+        if data.starts_with(b"wrong") {
+            return Err(vec!["no column <can> be the label".to_owned()]);
+        }
+        tell(BytesRead { bytes: 1, of: 1 });
+        if data.starts_with(b"endless") {
+            while files.bounds.admit(DataStep::Read(100)).is_ok() {
+                std::thread::yield_now();
+            }
+            return Err(vec!["it was read to its end".to_owned()]);
+        }
+        let column = |name: &str, taken: &str| DraftedColumn {
+            name: name.to_owned(),
+            holds: "numbers".to_owned(),
+            taken: taken.to_owned(),
+        };
+        Ok(DraftedJob {
+            text: FILE.to_owned(),
+            label: Some(files.label.unwrap_or("y").to_owned()),
+            columns: vec![column("x", "a <feature>"), column("y", "the label")],
+            remarks: vec!["a remark".to_owned()],
+        })
     }
 }
 
@@ -191,6 +222,48 @@ async fn a_job_begins_over_files_that_were_sent_and_nothing_stays_of_them() {
 }
 
 #[tokio::test]
+async fn a_job_file_is_written_for_files_that_were_sent_and_makes_a_job() {
+    let folder = folder();
+    let world = world(folder.path(), 1_000).await;
+    let user = Browser::sign_in(&world, "administer").await;
+    let upload = begin(&user).await;
+    let draft = format!("{upload}/draft");
+    for (data, name) in [("..%2Fa", "leads up"), ("%2Fetc%2Fpasswd", "is elsewhere")] {
+        let refused = user.post(&draft, &format!("data={data}")).await;
+        assert_eq!(refused.status, 400, "{name}: {}", text(&refused));
+    }
+    put(&user, &upload, "parts/t.csv", b"wrong").await;
+    assert!(text(&user.post(&draft, "data=parts/t.csv").await).contains("data-making"));
+    let refused = outcome(&user, &upload).await;
+    assert!(refused.contains("1 problem") && refused.contains("&lt;can&gt;"), "{refused}");
+    // Another file in its place, and another column for the labels.
+    assert_eq!(put(&user, &upload, "parts/t.csv", b"ab").await.0, 204);
+    user.post(&draft, "data=parts/t.csv").await;
+    let drafted = outcome(&user, &upload).await;
+    for part in ["data-text=\"name = &quot;sent&quot;", "value=\"y\" selected", "a remark"] {
+        assert!(drafted.contains(part), "{part}: {drafted}");
+    }
+    assert!(drafted.contains("a &lt;feature&gt;"), "{drafted}");
+    user.post(&draft, "data=parts/t.csv&label=x").await;
+    let other = outcome(&user, &upload).await;
+    assert!(other.contains("value=\"x\" selected"), "{other}");
+    // The files are there still.
+    user.post(&upload, &form(FILE)).await;
+    assert!(outcome(&user, &upload).await.contains("class=\"made\""));
+    assert_eq!(user.post(&draft, "data=parts/t.csv").await.status, 409);
+    is_empty(folder.path()).await;
+    // What nobody waits for is read no further.
+    let upload = begin(&user).await;
+    put(&user, &upload, "parts/t.csv", b"endless").await;
+    user.post(&format!("{upload}/draft"), "data=parts/t.csv").await;
+    let is_read = async || text(&user.get(&upload).await).contains("Reading the data");
+    timeout(LONG, async { while !is_read().await {} }).await.unwrap();
+    assert_eq!(user.send("DELETE", &upload, "same-origin", b"").await.status, 204);
+    is_empty(folder.path()).await;
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn names_sizes_and_job_files_that_may_not_be_are_refused() {
     let folder = folder();
     let world = world(folder.path(), 1_000).await;
@@ -237,8 +310,8 @@ async fn only_administrators_send_files_and_only_from_pages_of_the_server() {
     let world = world(folder.path(), 1_000).await;
     let user = Browser::sign_in(&world, "administer").await;
     let upload = begin(&user).await;
-    for method in ["PUT", "POST", "DELETE"] {
-        let path = format!("{upload}?name=t.csv");
+    for (method, below) in [("PUT", ""), ("POST", ""), ("DELETE", ""), ("POST", "/draft")] {
+        let path = format!("{upload}{below}?name=t.csv");
         for site in ["cross-site", "same-site"] {
             assert_eq!(user.send(method, &path, site, b"x").await.status, 403, "{method} {site}");
         }

@@ -1,21 +1,27 @@
-//! `sojourn prepare`: makes a job of files that a browser has sent. The server runs this command and answers its questions, so that
-//! strangers' bytes are read in a process with limits of the kernel. The code is that of `sojourn submit`.
+//! `sojourn prepare`: makes a job of files that a browser has sent, or a job file for them. The server runs this command and answers its
+//! questions, so that strangers' bytes are read in a process with limits of the kernel. The code is that of `sojourn submit` and `init`.
 
 use crate::cli::{
     submit::{
         command::cut,
         graphs::PythonArgs,
+        init::name_of,
         jobfile::{self, Problem},
         sharding::{Chosen, Known},
     },
-    terminal::exit::Failure,
+    terminal::{causes::ingest_failure, exit::Failure},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use sojourn_ingest::{Bounds, Progress, Refusal, Step};
-use sojourn_server::{Answer, BytesRead, DataStep, Message, PreparedJob, Request};
+use sojourn_draft::{Taken, TakenColumn, Wishes, draft};
+use sojourn_ingest::{Bounds, ProfileOf, Progress, Refusal, Step};
+use sojourn_protocol::view::{HostView, JobDetail};
+use sojourn_server::{
+    Answer, BytesRead, DataStep, DraftedColumn, DraftedJob, Message, PreparedJob, Request, Wanted,
+};
 use std::{
     fmt,
     io::{self, BufRead, BufReader, IsTerminal as _, Write},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -37,11 +43,8 @@ pub(crate) fn run() -> Result<(), Failure> {
         // Where the server is gone, the next question ends the reading.
         let _ = server.say(&Message::Read(read));
     };
-    let outcome = match prepare(request, Arc::<Server<_, _>>::clone(&server), &mut tell) {
-        Ok(job) => Message::Made(Box::new(job)),
-        Err(problems) => Message::Wrong(problems),
-    };
-    server.say(&outcome).map_err(failed)
+    let outcome = answer(request, Arc::<Server<_, _>>::clone(&server), &mut tell);
+    server.say(&outcome.unwrap_or_else(Message::Wrong)).map_err(failed)
 }
 
 /// The server at the other end of two pipes.
@@ -113,13 +116,13 @@ impl<I: BufRead + Send, O: Write + Send> Bounds for Server<I, O> {
     }
 }
 
-/// Makes the job, or says what is wrong with it or its data.
-fn prepare(
+/// Does what is wanted, or says what is wrong with the job file or the data.
+fn answer(
     request: Request,
     bounds: Arc<dyn Bounds>,
     tell: &mut dyn FnMut(BytesRead),
-) -> Result<PreparedJob, Vec<String>> {
-    let Request { text, folder, shards, hosts, earlier, limits: _ } = request;
+) -> Result<Message, Vec<String>> {
+    let Request { folder, wanted, limits: _ } = request;
     let mut told = |progress: Progress<'_>| {
         let read = match progress {
             Progress::Reading { bytes, of } => BytesRead { bytes, of },
@@ -128,6 +131,63 @@ fn prepare(
         };
         tell(read);
     };
+    match wanted {
+        Wanted::Job { text, shards, hosts, earlier } => {
+            let job = JobOf { text, folder, shards, hosts, earlier };
+            prepare(job, bounds, &mut told).map(|job| Message::Made(Box::new(job)))
+        }
+        Wanted::Draft { data, label } => {
+            let drafted = drafted(&folder, &data, label.as_deref(), bounds, &mut told);
+            drafted.map(|job| Message::Drafted(Box::new(job)))
+        }
+    }
+}
+
+/// Looks at data in a folder, and writes a job file for it. One that needs files of its own beside it can't be submitted by a browser.
+fn drafted(
+    folder: &Path,
+    data: &str,
+    label: Option<&str>,
+    bounds: Arc<dyn Bounds>,
+    told: &mut dyn FnMut(Progress<'_>),
+) -> Result<DraftedJob, Vec<String>> {
+    let of = ProfileOf { data, base_dir: folder, spool: folder, separator: None };
+    let profile = sojourn_ingest::profile(of, bounds, told)
+        .map_err(|error| ingest_failure(error).messages().to_vec())?;
+    let wishes = Wishes { name: &name_of(data), train: data, label, labels: None };
+    let draft = draft(&profile, wishes)?;
+    if !draft.files.is_empty() {
+        return Err(vec![
+            "a model for text is code of your own: `sojourn init` writes it, and `sojourn submit` sends it"
+                .to_owned(),
+        ]);
+    }
+    let of_labels = |column: &&TakenColumn| matches!(column.taken, Taken::Label(_));
+    let label = draft.columns.iter().find(of_labels).map(|column| column.column.clone());
+    let column = |column: &TakenColumn| DraftedColumn {
+        name: column.column.clone(),
+        holds: column.holds.clone(),
+        taken: column.use_in_words(),
+    };
+    let columns = draft.columns.iter().map(column).collect();
+    Ok(DraftedJob { text: draft.job, label, columns, remarks: draft.remarks })
+}
+
+/// The files of a job, and what is known of hosts and earlier jobs.
+struct JobOf {
+    text: String,
+    folder: PathBuf,
+    shards: PathBuf,
+    hosts: Vec<HostView>,
+    earlier: Vec<JobDetail>,
+}
+
+/// Makes the job, or says what is wrong with it or its data.
+fn prepare(
+    JobOf { text, folder, shards, hosts, earlier }: JobOf,
+    bounds: Arc<dyn Bounds>,
+    told: &mut dyn FnMut(Progress<'_>),
+) -> Result<PreparedJob, Vec<String>> {
     let problems = |all: Vec<Problem>| all.into_iter().map(|of| of.message).collect::<Vec<_>>();
     let failed = |failure: Failure| failure.messages().to_vec();
     let mut job =
@@ -135,7 +195,7 @@ fn prepare(
     let known = Known::among(&job, hosts, earlier);
     let python = PythonArgs::default();
     let (ingested, chosen) =
-        cut(&mut job, &python, &known, (&shards, bounds), &mut told).map_err(failed)?;
+        cut(&mut job, &python, &known, (&shards, bounds), told).map_err(failed)?;
     let Chosen { shards: count, visits, .. } = chosen;
     job.spec.data.shards = Some(count);
     job.spec.placement.visits = Some(visits.visits);
@@ -179,15 +239,40 @@ mod tests {
         end: Option<u64>,
         tell: &mut dyn FnMut(BytesRead),
     ) -> Result<PreparedJob, Vec<String>> {
-        let request = Request {
+        let wanted = Wanted::Job {
             text: text.to_owned(),
-            folder: folder.join("data"),
             shards: folder.join("shards"),
             hosts: Vec::new(),
             earlier: Vec::new(),
-            limits: ReaderLimits::for_data(0, 0, 0),
         };
-        prepare(request, Arc::new(Until(end, AtomicU64::new(0))), tell)
+        match answered(folder, wanted, end, tell)? {
+            Message::Made(job) => Ok(*job),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn answered(
+        folder: &Path,
+        wanted: Wanted,
+        end: Option<u64>,
+        tell: &mut dyn FnMut(BytesRead),
+    ) -> Result<Message, Vec<String>> {
+        let limits = ReaderLimits::for_data(0, 0, 0);
+        let request = Request { folder: folder.join("data"), limits, wanted };
+        answer(request, Arc::new(Until(end, AtomicU64::new(0))), tell)
+    }
+
+    fn drafted(
+        folder: &Path,
+        data: &str,
+        label: Option<&str>,
+        end: Option<u64>,
+    ) -> Result<DraftedJob, Vec<String>> {
+        let wanted = Wanted::Draft { data: data.to_owned(), label: label.map(str::to_owned) };
+        match answered(folder, wanted, end, &mut |_| {})? {
+            Message::Drafted(job) => Ok(*job),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn folder() -> tempfile::TempDir {
@@ -235,6 +320,35 @@ mod tests {
             assert!(why[0].contains("it was ended"), "{end}: {why:?}");
             assert_eq!(fs::read_dir(folder.path().join("shards")).unwrap().count(), 0);
         }
+    }
+
+    #[test]
+    fn a_job_file_that_is_drafted_makes_a_job() {
+        let folder = folder();
+        // A column that counts the rows would be left out.
+        let rows = (0..100).map(|row| format!("{},{}\n", row % 7, row % 2)).collect::<String>();
+        fs::write(folder.path().join("data/t.csv"), format!("x,y\n{rows}")).unwrap();
+        let drafted_job = drafted(folder.path(), "t.csv", None, None).unwrap();
+        assert_eq!(drafted_job.label.as_deref(), Some("y"));
+        assert_eq!(drafted_job.columns.len(), 2);
+        assert_eq!(drafted_job.columns[0].taken, "a feature");
+        let made = made(folder.path(), &drafted_job.text, None, &mut |_| {}).unwrap();
+        assert_eq!(made.data.features, ["x"]);
+        let other = drafted(folder.path(), "t.csv", Some("x"), None).unwrap();
+        assert_eq!(other.label.as_deref(), Some("x"));
+        let wrong = drafted(folder.path(), "t.csv", Some("z"), None).unwrap_err();
+        assert!(wrong[0].contains("no column `z`"), "{wrong:?}");
+        assert!(drafted(folder.path(), "other.csv", None, None).is_err());
+        fs::write(folder.path().join("data/t.txt"), "some words\n").unwrap();
+        let text = drafted(folder.path(), "t.txt", None, None).unwrap_err();
+        assert!(text[0].contains("`sojourn init`"), "{text:?}");
+    }
+
+    #[test]
+    fn a_look_at_data_ends_when_it_is_told_to() {
+        let folder = folder();
+        let ended = drafted(folder.path(), "t.csv", None, Some(0)).unwrap_err();
+        assert!(ended[0].contains("it was ended"), "{ended:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::cli::{
     terminal::{causes::ingest_failure, exit::Failure, output},
 };
 use serde::Serialize;
-use sojourn_draft::{Draft, LabelKind, Taken, TakenColumn, Wishes, draft, guess};
+use sojourn_draft::{Draft, LabelKind, Wishes, draft, guess};
 use sojourn_ingest::{Profile, ProfileOf, Progress, TableProfile, Unbounded};
 use sojourn_protocol::{
     quantity::to_u64,
@@ -167,7 +167,7 @@ fn named_from(data: &str, folder: &Path) -> Result<String, Failure> {
 }
 
 /// A name for the job: that of the data, without what is behind a point.
-fn name_of(data: &str) -> String {
+pub(crate) fn name_of(data: &str) -> String {
     let last = data.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let stem = last.split('.').next().unwrap_or_default();
     let name: String = stem.chars().filter(|sign| !sign.is_control()).take(60).collect();
@@ -250,7 +250,7 @@ fn shown(args: &Args, profile: &Profile, draft: &Draft) -> String {
             ("TAKEN AS", Column::Text),
         ]);
         for column in &draft.columns {
-            grid.row([column.column.clone(), column.holds.clone(), taken(column)]);
+            grid.row([column.column.clone(), column.holds.clone(), column.use_in_words()]);
         }
         lines.push(grid.text());
     }
@@ -274,21 +274,6 @@ fn table_text(table: &TableProfile) -> String {
             format!("{rows}, {columns} separated by {}{header}", separator.name())
         }
         _ => format!("{rows}, {columns}"),
-    }
-}
-
-fn taken(column: &TakenColumn) -> String {
-    let taken = match column.taken {
-        Taken::Label(LabelKind::Classes) => "the label: classes",
-        Taken::Label(LabelKind::Numbers) => "the label: a number",
-        Taken::Number => "a feature",
-        Taken::OneHot => "a feature for each word",
-        Taken::Dates => "features for the parts of dates",
-        Taken::LeftOut | Taken::Unnamed => "left out",
-    };
-    match column.because.as_str() {
-        "" => taken.to_owned(),
-        because => format!("{taken}: {because}"),
     }
 }
 

@@ -41,6 +41,8 @@ hidden = [4]
 epochs = 2
 """
 ROWS = "x,y\n" + "".join(f"{row},{row % 2}\n" for row in range(200))
+# A column that counts the rows would be left out.
+MIXED = "x,y\n" + "".join(f"{row % 7},{row % 2}\n" for row in range(200))
 expect.set_options(timeout=60_000)
 
 
@@ -330,6 +332,33 @@ def sending(browser):
     assert len(sent) == 1, sent
     expect(page.locator("#head .state")).to_have_text("finished")
     visit.is_sound("job of files")
+
+    # A job file is written for files, anew where another column has the labels, and not over what somebody has written.
+    page.goto(URL + "/jobs/new?over=files")
+    drafts, drafted = page.get_by_role("button", name="Write a job file for them"), page.locator("#drafted")
+    expect(drafts).to_be_disabled()
+    sent.clear()
+    page.get_by_label("Files of the data").set_input_files({"name": "drafted.csv", "mimeType": "text/csv", "buffer": MIXED.encode()})
+    drafts.click()
+    expect(drafted.locator("tbody tr")).to_have_count(2)
+    expect(field).to_have_value(re.compile('name = "drafted"'))
+    expect(field).to_have_value(re.compile('label = "y"'))
+    expect(checked).to_contain_text("data.train: drafted.csv chosen")
+    visit.is_sound("job file that was written")
+    page.screenshot(path=f"{FOLDER}/new-job-drafted-desk.png")
+    page.get_by_label("Column of the labels").select_option("x")
+    expect(field).to_have_value(re.compile('label = "x"'))
+    drafts.click()
+    expect(field).to_have_value(re.compile('label = "y"'))
+    own = SENT.replace("parts/rows.csv", "drafted.csv").replace("sent by the page", "of its own")
+    field.fill(own)
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    drafts.click()
+    expect(field).to_have_value(own)
+    assert len(sent) == 1, sent
+    submit.click()
+    page.wait_for_url(re.compile(r"/jobs/\d+$"))
+    expect(page.locator("h1")).to_contain_text("of its own")
 
     # A folder is sent with its files' names.
     page.goto(URL + "/jobs/new?over=files")

@@ -61,7 +61,7 @@ pub(crate) fn draft(
     if labels == LabelKind::Classes && label.is_some_and(|label| label.elements == Elements::Whole)
     {
         remarks.push(
-            "whole numbers as labels are classes; `--labels numbers` predicts them as numbers"
+            "whole numbers as labels are classes; `loss = \"mse\"` with `metric = \"valid/rmse\"` predicts them as numbers (`--labels numbers` writes both)"
                 .to_owned(),
         );
     }

@@ -68,6 +68,25 @@ pub struct TakenColumn {
     pub(crate) position: Option<u64>,
 }
 
+impl TakenColumn {
+    /// The use that is made of it and why, in a few words.
+    #[must_use]
+    pub fn use_in_words(&self) -> String {
+        let taken = match self.taken {
+            Taken::Label(LabelKind::Classes) => "the label: classes",
+            Taken::Label(LabelKind::Numbers) => "the label: a number",
+            Taken::Number => "a feature",
+            Taken::OneHot => "a feature for each word",
+            Taken::Dates => "features for the parts of dates",
+            Taken::LeftOut | Taken::Unnamed => "left out",
+        };
+        match self.because.as_str() {
+            "" => taken.to_owned(),
+            because => format!("{taken}: {because}"),
+        }
+    }
+}
+
 /// All columns of a table, whose label is `label`.
 pub(crate) fn take(
     table: &TableProfile,

@@ -8,6 +8,9 @@ use sojourn_ingest::{ColumnProfile, TableProfile};
 const MAX_NUMBERED_CLASSES: usize = 20;
 /// Rows that a class has at least, in the mean, for whole numbers to be taken for classes.
 const MIN_ROWS_OF_CLASS: u64 = 5;
+/// More different whole numbers than these are classes only where each is there often: in one row for so many of the commonest.
+const USUAL_CLASSES: usize = 10;
+const MOST_TO_RAREST: u64 = 20;
 
 /// The kind of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -95,6 +98,14 @@ pub fn guess(table: &TableProfile) -> Option<Guess> {
     Some(Guess { column: last.name.clone(), because: "the last column that can be one" })
 }
 
+/// Are these whole numbers counts of something: many different ones, of which the outer ones are rare?
+fn is_measured(column: &ColumnProfile) -> bool {
+    let Some(distinct) = &column.distinct else { return true };
+    let (rarest, commonest) = (distinct.values().min(), distinct.values().max());
+    distinct.len() > USUAL_CLASSES
+        && rarest.zip(commonest).is_some_and(|(rarest, most)| rarest * MOST_TO_RAREST < *most)
+}
+
 /// The kind of labels that the values of a column are.
 pub(crate) fn kind(column: &ColumnProfile, reading: &Reading) -> Result<LabelKind, String> {
     let name = &column.name;
@@ -120,7 +131,8 @@ pub(crate) fn kind(column: &ColumnProfile, reading: &Reading) -> Result<LabelKin
             count <= MAX_NUMBERED_CLASSES && column.values >= MIN_ROWS_OF_CLASS * count as u64
         });
         let are_whole = are_numbers && reading.are_whole(column);
-        return Ok(if are_whole && are_few { LabelKind::Classes } else { LabelKind::Numbers });
+        let are_classes = are_whole && are_few && !is_measured(column);
+        return Ok(if are_classes { LabelKind::Classes } else { LabelKind::Numbers });
     }
     match different {
         None => Err(format!("`{name}` has thousands of different words: no class has enough rows")),

@@ -202,6 +202,15 @@ fn shells_without_a_header_whose_age_is_a_number() {
 }
 
 #[test]
+fn counts_are_numbers_and_many_numbered_classes_are_classes() {
+    // Of 20 different numbers the small ones are rare.
+    let counts = table("x,rings", |chance, row| format!("{},{}", chance.decimal(20), row.isqrt()));
+    assert_eq!(drafted("rings.csv", counts.as_bytes(), None).1, 0);
+    let even = table("x,kind", |chance, row| format!("{},{}", chance.decimal(20), row % 16));
+    assert_eq!(drafted("kinds.csv", even.as_bytes(), None).1, 16);
+}
+
+#[test]
 fn wines_without_a_header_whose_class_comes_first() {
     let text = table("", |chance, _| {
         let numbers: Vec<String> = (0..13).map(|_| chance.decimal(20)).collect();

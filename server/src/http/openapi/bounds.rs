@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use sojourn_protocol::{
     api::{BYTES_HEADER, RESULT_BYTES_HEADER},
     bounds::{Bound, Leaf, MAX_BLOB_BYTES},
+    spec::MAX_CONSTRAINT_CHARS,
     text::{MAX_NAME_CHARS, NOT_IN_NAMES, NOT_IN_PLAIN_LINES},
 };
 use std::collections::BTreeSet;
@@ -41,6 +42,10 @@ pub(super) fn apply(document: &mut Value) {
         if let Some(schema) = schemas.get_mut(name).and_then(Value::as_object_mut) {
             schema.insert("pattern".to_owned(), json!(name_pattern()));
         }
+    }
+    // A text with a type of its own.
+    if let Some(formula) = schemas.get_mut("Formula").and_then(Value::as_object_mut) {
+        formula.insert("maxLength".to_owned(), json!(MAX_CONSTRAINT_CHARS));
     }
     while let Some(name) = left.pop() {
         if let Some(schema) = schemas.get(&name)

@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 const REFERENCE: &str = "#/components/schemas/";
+/// Fields whose type is the parameter of theirs, with their texts, which `utoipa` 5 leaves out: the type, the field, the text.
+const OF_PARAMETERS: [(&str, &str, &str); 1] =
+    [("Conditional", "otherwise", "The value of all other trials.")];
 /// Words for schemas that are one of several.
 const ONE_OF: [&str; 2] = ["oneOf", "anyOf"];
 
@@ -33,6 +36,41 @@ pub(super) fn apply(document: &mut Value) {
     }
     *schemas = parts.known;
     schemas.append(&mut parts.named);
+}
+
+/// Completes what generic types lack. Within types of types `utoipa` 5 names `Dimension<Vec<u32>>` as `Dimension_Vec` there, and `Dimension_Vec_u32` elsewhere.
+pub(super) fn complete_names(document: &mut Value) {
+    let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
+    let names: Vec<String> = schemas.into_iter().flat_map(Map::keys).cloned().collect();
+    complete_references(document, &names);
+    let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
+    for (name, schema) in schemas.into_iter().flatten() {
+        for (owner, field, text) in OF_PARAMETERS {
+            let is_it = name.split('_').next() == Some(owner);
+            let field = schema.get_mut("properties").and_then(|fields| fields.get_mut(field));
+            if let Some(field) = field.and_then(Value::as_object_mut).filter(|_| is_it) {
+                field.insert("description".to_owned(), text.into());
+            }
+        }
+    }
+}
+
+fn complete_references(value: &mut Value, names: &[String]) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(|of| complete_references(of, names)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|of| complete_references(of, names));
+            let cut = fields.get("$ref").and_then(Value::as_str);
+            let cut = cut.and_then(|of| of.strip_prefix(REFERENCE));
+            let Some(cut) = cut.filter(|cut| !names.iter().any(|name| name == cut)) else { return };
+            let is_whole =
+                |name: &&String| name.strip_prefix(cut).is_some_and(|rest| rest.starts_with('_'));
+            if let Some(whole) = names.iter().find(is_whole) {
+                fields.insert("$ref".to_owned(), format!("{REFERENCE}{whole}").into());
+            }
+        }
+        _ => {}
+    }
 }
 
 fn reference(name: &str, description: Option<&Value>) -> Value {

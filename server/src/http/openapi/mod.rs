@@ -81,6 +81,7 @@ pub(crate) static DOCUMENT: LazyLock<Result<Value, serde_json::Error>> =
 fn complete_document() -> Result<Value, serde_json::Error> {
     let mut document = wire_document()?;
     let examples: Map<String, Value> = serde_json::from_str(EXAMPLES)?;
+    components::complete_names(&mut document);
     events::apply(&mut document);
     values::describe(&mut document);
     bounds::apply(&mut document);

@@ -40,6 +40,7 @@ pub(super) fn routes(service: &mut ServiceConfig) {
                 .route(web::get().to(new_data::show))
                 .route(web::delete().to(new_data::abort)),
         )
+        .service(resource("/jobs/new/data/{upload}/draft").route(web::post().to(new_data::draft)))
         .service(
             resource("/jobs/{job}")
                 .route(web::get().to(pages::job))

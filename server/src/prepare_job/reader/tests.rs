@@ -93,6 +93,41 @@ fn questions_are_answered_and_the_job_comes_back() {
 }
 
 #[test]
+fn a_reader_that_makes_something_else_is_refused() {
+    let drafted =
+        "echo '{\"drafted\":{\"text\":\"a\",\"label\":null,\"columns\":[],\"remarks\":[]}}'";
+    assert!(refusal(drafted).contains("damaged, or hostile"));
+}
+
+#[test]
+fn a_job_file_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let draft = |script: &str| {
+        let arguments = vec!["-c".into(), format!("read request\n{script}").into()];
+        let program = ReaderProgram::new("/bin/sh".into(), arguments);
+        let files = DraftFiles {
+            folder: folder.path(),
+            data: "t.csv",
+            label: Some("y"),
+            bounds: Arc::new(Until(u64::MAX, AtomicU64::new(0))),
+            limits: ReaderLimits::for_data(0, 1 << 20, 1 << 30),
+        };
+        program.draft(files, &mut |_| {})
+    };
+    let wanted = "case \"$request\" in *'\"draft\":{\"data\":\"t.csv\",\"label\":\"y\"}'*) ;; *) exit 9 ;; esac";
+    let drafted = DraftedJob {
+        text: "name = \"t\"\n".to_owned(),
+        label: Some("y".to_owned()),
+        columns: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let line = serde_json::to_string(&Message::Drafted(Box::new(drafted.clone()))).unwrap();
+    assert_eq!(draft(&format!("{wanted}\ncat <<'END'\n{line}\nEND")), Ok(drafted));
+    assert!(draft(&made("one")).unwrap_err()[0].contains("damaged, or hostile"));
+    assert!(draft("kill -SEGV $$").unwrap_err()[0].contains("signal 11"));
+}
+
+#[test]
 fn a_refused_step_is_told_to_the_reader() {
     let script = "echo '{\"step\":{\"written\":10}}'; read answer; echo \"{\\\"wrong\\\":[$answer]}\" | sed 's/{\"no\"://;s/}]/]/'";
     let (job, _, _folder) = outcome(script, 0);

@@ -1,10 +1,13 @@
-//! Makes a job of files that have come: reads the data, stores the shards, submits.
+//! Makes a job of files that have come: reads the data, stores the shards, submits. Or a job file: looks at the data.
 
-use super::{NewJob, data_uploads};
+use super::{NewJob, Wanted, data_uploads};
 use crate::{
-    data_uploads::{ANY_BLOB, DataUpload, ReadingBounds, UploadStage},
+    data_uploads::{ANY_BLOB, DataUpload, DataUploads, ReadingBounds, UploadStage},
     http::{AppState, auth::UserBy, error::HttpError},
-    prepare_job::{BytesRead, DataBounds, JobFiles, PrepareJob, PreparedJob},
+    prepare_job::{
+        BytesRead, DataBounds, DraftFiles, DraftedJob, JobFiles, PrepareJob, PreparedJob,
+        ReaderLimits,
+    },
     storage_watch::Coming,
 };
 use actix_web::web;
@@ -34,33 +37,66 @@ pub(super) async fn make(
     let hosts =
         app.shell.request(request::GetHosts {}).await.map_err(|error| said(error.into()))?;
     let earlier = if again { Vec::new() } else { earlier(app, &text).await.map_err(said)? };
-    let (bounds, reading) =
-        (ReadingBounds::new(uploads.clone(), Arc::clone(upload)), Arc::clone(upload));
-    let prepared = web::block(move || {
-        let bounds = Arc::new(bounds);
-        let mut tell = |BytesRead { bytes, of }| reading.set_stage(UploadStage::Reading(bytes, of));
-        let (folder, shards) = (reading.data(), reading.shards());
-        let asked: Arc<dyn DataBounds> = Arc::<ReadingBounds>::clone(&bounds);
-        let limits = bounds.reader_limits();
-        let files = JobFiles {
-            text: &text,
-            folder: &folder,
-            shards: &shards,
-            hosts,
-            earlier,
-            bounds: asked,
-            limits,
-        };
-        let prepared = prepare.prepare(files, &mut tell);
-        // A format's reader may have other words for what was refused.
-        prepared.map_err(|problems| bounds.why().map_or(problems, |why| vec![why]))
-    });
-    let prepared = prepared.await.map_err(|error| said(error.into()))??;
-    let PreparedJob { spec, data, files } = prepared;
+    let shards = upload.shards();
+    let prepared =
+        read(uploads.clone(), upload, move |Reading { folder, bounds, limits }, tell| {
+            let files = JobFiles {
+                text: &text,
+                folder: &folder,
+                shards: &shards,
+                hosts,
+                earlier,
+                bounds,
+                limits,
+            };
+            prepare.prepare(files, tell)
+        });
+    let PreparedJob { spec, data, files } = prepared.await?;
     store(app, upload, &spec, &data, &files).await.map_err(said)?;
     let submitted = app.submit(by, Box::new(spec), Box::new(data), again, None).await;
     let submitted = submitted.map_err(said)?;
     Ok(submitted.job)
+}
+
+/// Writes a job file for the files that have come, or says why there can be none.
+pub(super) async fn draft_of(
+    uploads: DataUploads,
+    upload: &Arc<DataUpload>,
+    prepare: Arc<dyn PrepareJob>,
+    Wanted { data, label }: Wanted,
+) -> Result<DraftedJob, Vec<String>> {
+    let _turn = uploads.turn().await;
+    let drafted = read(uploads.clone(), upload, move |Reading { folder, bounds, limits }, tell| {
+        let label = Some(label.as_str()).filter(|label| !label.is_empty());
+        prepare.draft(DraftFiles { folder: &folder, data: &data, label, bounds, limits }, tell)
+    });
+    drafted.await
+}
+
+/// The files that are read, and the bounds of that.
+struct Reading {
+    folder: PathBuf,
+    bounds: Arc<dyn DataBounds>,
+    limits: ReaderLimits,
+}
+
+/// Reads the files that have come under the bounds of their upload, which shows how far that is.
+async fn read<T: Send + 'static>(
+    uploads: DataUploads,
+    upload: &Arc<DataUpload>,
+    read: impl FnOnce(Reading, &mut dyn FnMut(BytesRead)) -> Result<T, Vec<String>> + Send + 'static,
+) -> Result<T, Vec<String>> {
+    let bounds = Arc::new(ReadingBounds::new(uploads, Arc::clone(upload)));
+    let upload = Arc::clone(upload);
+    let outcome = web::block(move || {
+        let mut tell = |BytesRead { bytes, of }| upload.set_stage(UploadStage::Reading(bytes, of));
+        let asked: Arc<dyn DataBounds> = Arc::<ReadingBounds>::clone(&bounds);
+        let limits = bounds.reader_limits();
+        let outcome = read(Reading { folder: upload.data(), bounds: asked, limits }, &mut tell);
+        // A format's reader may have other words for what was refused.
+        outcome.map_err(|problems| bounds.why().map_or(problems, |why| vec![why]))
+    });
+    outcome.await.map_err(|error| vec![HttpError::from(error).to_string()])?
 }
 
 /// Jobs of the name that a job file has, the newest first.

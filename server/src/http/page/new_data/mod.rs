@@ -1,5 +1,5 @@
 //! A new job over data that a browser sends. Its files come one by one, then the job file; the job is made of both as `sojourn submit`
-//! makes it: `check.rs` looks at the job file, `make.rs` makes the job.
+//! makes it: `check.rs` looks at the job file, `make.rs` makes the job, or the job file as `sojourn init` does.
 
 mod check;
 mod make;
@@ -8,7 +8,7 @@ pub(super) use check::check;
 
 use super::{answer, answer::PageError};
 use crate::{
-    data_uploads::{DataUpload, DataUploads, UploadStage},
+    data_uploads::{DataUpload, DataUploads, UploadStage, path_below},
     data_urls::DataUrl,
     http::{
         App, AppState,
@@ -16,16 +16,16 @@ use crate::{
         error::HttpError,
         uploads::{drain, next_bytes},
     },
-    prepare_job::PrepareJob,
+    prepare_job::{DraftedJob, PrepareJob},
 };
 use actix_web::{
     HttpResponse,
     web::{self, Form, Path, Query},
 };
-use make::make;
+use make::{draft_of, make};
 use serde::Deserialize;
 use sojourn_core::request;
-use sojourn_page::new_job::{self as view, Checked, Making};
+use sojourn_page::new_job::{self as view, Checked, Column, Drafted, Making};
 use sojourn_protocol::error::ErrorKind;
 use std::sync::Arc;
 
@@ -48,6 +48,16 @@ pub(in crate::http) struct NewJob {
 pub(in crate::http) struct Announced {
     #[serde(default)]
     bytes: u64,
+}
+
+/// The form by which a job file is wanted for files that have come.
+#[derive(Debug, Deserialize)]
+pub(in crate::http) struct Wanted {
+    /// The file or folder that has the training data.
+    data: String,
+    /// The column of the labels; guessed where it is empty.
+    #[serde(default)]
+    label: String,
 }
 
 /// Begins an upload of so many bytes: its secret.
@@ -118,7 +128,7 @@ pub(in crate::http) async fn submit(
     upload.begin_job()?;
     let (app, prepare) = (app.clone().into_inner(), Arc::clone(prepare));
     let made = Arc::clone(&upload);
-    // It goes on when the browser has left.
+    // The job is made though the browser has left.
     actix_web::rt::spawn(async move {
         let stage = match make(&app, &made, prepare, (new, by)).await {
             Ok(job) => {
@@ -129,6 +139,30 @@ pub(in crate::http) async fn submit(
             Err(why) => UploadStage::Refused(why),
         };
         made.set_stage(stage);
+    });
+    Ok(shown(&upload))
+}
+
+/// Begins to write a job file for the files that have come, and shows how far that is.
+pub(in crate::http) async fn draft(
+    app: App,
+    by: UserBy,
+    secret: Path<String>,
+    Form(wanted): Form<Wanted>,
+) -> Result<HttpResponse, PageError> {
+    let (uploads, prepare) = data_uploads(&app)?;
+    let upload = uploads.get(&secret)?;
+    app.admit_check(by.0)?;
+    path_below(&wanted.data)
+        .map_err(|why| HttpError::new(ErrorKind::Invalid, format!("the name of the data {why}")))?;
+    upload.begin_job()?;
+    let (uploads, prepare, drafted) = (uploads.clone(), Arc::clone(prepare), Arc::clone(&upload));
+    actix_web::rt::spawn(async move {
+        let stage = match draft_of(uploads, &drafted, prepare, wanted).await {
+            Ok(job) => UploadStage::Drafted(Arc::new(job)),
+            Err(why) => UploadStage::Refused(why),
+        };
+        drafted.set_stage(stage);
     });
     Ok(shown(&upload))
 }
@@ -184,7 +218,22 @@ fn shown(upload: &DataUpload) -> HttpResponse {
         UploadStage::Waiting => view::making(Making::Waiting),
         UploadStage::Reading(bytes, of) => view::making(Making::Reading { bytes, of }),
         UploadStage::Storing(bytes, of) => view::making(Making::Storing { bytes, of }),
+        UploadStage::Drafted(job) => view::drafted(&drafted(&job)),
         UploadStage::Submitted(job) => view::made(job),
         UploadStage::Refused(why) => refused(why),
     })
+}
+
+fn drafted(job: &DraftedJob) -> Drafted<'_> {
+    let columns = job.columns.iter().map(|column| Column {
+        name: &column.name,
+        holds: &column.holds,
+        taken: &column.taken,
+    });
+    Drafted {
+        text: &job.text,
+        label: job.label.as_deref(),
+        columns: columns.collect(),
+        remarks: &job.remarks,
+    }
 }
