@@ -12,7 +12,7 @@
 //! processes get, merge a result into, and set again. Here as one key of Redis (synced each second), with and without a
 //! transaction that lets no update be lost, and as one row of PostgreSQL (synced each time), where there is one. Results
 //! are files on the same disk. The anchor of the last is the same job with its blobs in the server's folder.
-//! With names of figures as arguments only those are measured.
+//! With names of figures as arguments only those are measured. As a test it merges two results, here and in Redis.
 
 #![expect(clippy::unwrap_used, reason = "a bench ends at what it did not expect")]
 #![expect(clippy::indexing_slicing, reason = "a bench ends at what it did not expect")]
@@ -45,6 +45,8 @@ pub(crate) struct Shape {
 
 const ONE: Shape = Shape { models: 1, results: 16 };
 const SEVERAL: Shape = Shape { models: 4, results: 6 };
+/// The results that a test merges.
+const FEW: Shape = Shape { models: 1, results: 2 };
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +54,10 @@ fn main() {
         && flag == anchor::FLAG
     {
         return anchor::work(rest);
+    }
+    // So cargo calls a bench; without it, it is a test.
+    if !arguments.iter().any(|word| word == "--bench") {
+        return merge_few();
     }
     let wanted: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| *word == name);
@@ -70,6 +76,15 @@ fn main() {
     if is_wanted("bytes") {
         bytes::measure();
     }
+}
+
+/// Merges few results with one process. That each is merged once is looked at on the way.
+fn merge_few() {
+    let results = tempfile::tempdir().unwrap();
+    let ours = ours::seconds_per_result(FEW, 1, results.path());
+    let databases = Database::all();
+    let anchor = databases[0].seconds_per_result(FEW, 1, results.path());
+    assert!(ours > 0.0 && anchor > 0.0, "{ours} {anchor}");
 }
 
 /// Seconds for each result, ours and each anchor's, with one process and with two.
