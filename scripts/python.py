@@ -20,14 +20,15 @@ REQUIREMENTS = [
     "numpy>=1.26,<3",
     "openapi-python-client>=0.29,<0.30",  # makes a client of the document that describes the API
     "optuna>=4.2,<6",  # drives a search from outside
-    "pandas>=2.2,<4",  # reads exported tables
+    "pandas>=2.2,<4",  # reads exported tables, and tables beside our own reader
     "playwright>=1.50,<2",  # drives the system's Chromium over the web page
+    "polars>=1,<2",  # reads tables beside our own reader
     "pyarrow>=17",  # reads Parquet for pandas
     "safetensors>=0.4,<1",
     "schemathesis>=4.32,<5",  # tries a running server against that document
     "tensorboard>=2.18,<3",  # reads exported event files
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 7\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 8\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):

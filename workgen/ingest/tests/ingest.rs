@@ -320,7 +320,7 @@ fn bad_files_are_told_with_file_line_and_column() {
                    column's mean";
     assert_eq!(
         one(&format!("x0,x1,y\n{good}7,,2\n7,,2\n")),
-        format!("t.csv:32: column `x1`: a value is missing; {missing}")
+        format!("t.csv: column `x1`: 2 values are missing: line 32, line 33; {missing}")
     );
     assert_eq!(
         one(&format!("x0,x1,y\n{good}NaN,1,2\n")),

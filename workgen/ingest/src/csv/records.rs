@@ -83,8 +83,8 @@ impl Records for CsvRecords<'_> {
                 self.lines = None;
                 continue;
             };
-            // The last line of many files is empty; no row can be, it has two columns or more.
-            if record.text.is_empty() && expected > 1 {
+            // The last line of many files is empty, or of blanks; no row can be, it has two columns or more.
+            if expected > 1 && record.text.iter().all(|byte| *byte == b' ') {
                 continue;
             }
             self.line = record.line;

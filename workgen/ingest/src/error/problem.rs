@@ -300,7 +300,7 @@ pub enum Problem {
     #[error("`{text}` is no number", text = line(.0))]
     NotANumber(String),
     #[error(
-        "`{text}` is no truth value, as those above it are (`true`, `false`); a column has either such words or numbers",
+        "`{text}` is no truth value, as those above it are (`true`, `false`); {}", remedy::TRUTH,
         text = line(.0)
     )]
     NoTruth(String),
@@ -461,7 +461,7 @@ pub enum RaggedHint {
 }
 
 impl RaggedHint {
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             RaggedHint::None => String::new(),
             RaggedHint::Comma => {

@@ -1,10 +1,12 @@
 //! Remedies for problems of rows, and the values that the problems are about.
 
-use super::{Problem, Way, line};
+use super::{Problem, RaggedHint, Way, line};
 use sojourn_protocol::spec::{DecimalSign, Notation};
 
 pub(super) const MISSING: &str = "`data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0, \
                                   `\"mean\"` the column's mean";
+
+pub(super) const TRUTH: &str = "a column has either such words or numbers";
 
 impl Problem {
     /// The remedy, where several of its kind have one.
@@ -16,6 +18,11 @@ impl Problem {
             Problem::OtherDate { column, .. } => other_dates(column),
             Problem::OtherNotation { text, ways: all } => {
                 format!("`{}` is {}", line(text), ways(all))
+            }
+            Problem::NoTruth(_) => TRUTH.to_owned(),
+            Problem::Ragged { hint: RaggedHint::Lines(_), .. } => return None,
+            Problem::Ragged { hint, .. } => {
+                return hint.text().strip_prefix("; ").map(str::to_owned);
             }
             _ => return None,
         })

@@ -1,8 +1,8 @@
 //! Several problems of one table, as they are told: those of a column and a reason in one sentence.
 
 use super::{Place, Problem, Reason, line, sentence};
-use sojourn_protocol::spec::OnBad;
-use std::fmt;
+use sojourn_protocol::{quantity::to_u64, spec::OnBad};
+use std::{collections::BTreeSet, fmt};
 
 /// Most bad rows, or problems, that are told one by one.
 pub const MAX_TOLD: usize = 20;
@@ -40,6 +40,7 @@ impl Problems {
         listed.truncate(MAX_TOLD);
         let from = sentence(from);
         let are_skipped = on_bad == OnBad::Refuse
+            && are_few(&listed)
             && listed.iter().all(|row| Reason::of(&row.problem).is_some_and(Reason::is_skipped));
         let tail = if has_more {
             Some(format!("{from}: these are the first {MAX_TOLD} problems, and there are more"))
@@ -104,6 +105,14 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.messages().join("\n"))
     }
+}
+
+/// Are they at most half of the rows up to the last of them? More than half aren't left out. Of images nothing says that.
+fn are_few(rows: &[BadRow]) -> bool {
+    // A table's first line has names, as a rule.
+    let number = |row: &BadRow| row.at.line.map(|line| line.saturating_sub(1)).or(row.at.row);
+    let numbers: BTreeSet<u64> = rows.iter().filter_map(number).collect();
+    numbers.last().is_none_or(|last| to_u64(numbers.len()).saturating_mul(2) <= *last)
 }
 
 /// The key of a job that leaves out such rows.

@@ -86,19 +86,20 @@ fn dates_are_refused_as_dates_with_the_remedy() {
     let said = |more: &str, text: &str| refused(&with(more), &[("t.csv", text.into())]);
     assert_eq!(
         said("", TABLE),
-        "t.csv:2: column `sold_on`: `2024-03-31` is a date, no number; `data.dates` (`{ sold_on = \"parts\" }`, or \
-         \"days\") makes features of it, and `data.columns` leaves it out"
+        "t.csv: column `sold_on`: 5 values are dates, no numbers: line 2 `2024-03-31`, line 3 `2024-02-29T13:05:00Z`, line 4 \
+         `1970-01-01 00:00:00`, line 5 `2024-12-30T23:59:59.5`, line 6 `1969-12-31`; `data.dates` (`{ sold_on = \"parts\" }`, \
+         or \"days\") makes features of it, and `data.columns` leaves it out"
     );
     let german = "a,am,y\n1,31.3.2024,u\n2,1.4.2024,v\n3,2.4.2024,v\n";
     assert_eq!(
         said("", german),
-        "t.csv:2: column `am`: `31.3.2024` is a date, no number; dates as ISO 8601 writes them (`2024-03-31`) are made \
-         features by `data.dates` (`{ am = \"parts\" }`), and `data.columns` leaves the column out"
+        "t.csv: column `am`: 3 values are dates, no numbers: line 2 `31.3.2024`, line 3 `1.4.2024`, line 4 `2.4.2024`; dates as \
+         ISO 8601 writes them (`2024-03-31`) are made features by `data.dates` (`{ am = \"parts\" }`), and `data.columns` leaves the column out"
     );
     assert_eq!(
         said("dates = { am = \"days\" }", german),
-        "t.csv:2: column `am`: `31.3.2024` is no date as ISO 8601 writes it, such as `2024-03-31` or \
-         `2024-03-31T13:05:00`"
+        "t.csv: column `am`: 3 values are no dates as ISO 8601 writes them: line 2 `31.3.2024`, line 3 `1.4.2024`, line 4 \
+         `2.4.2024`"
     );
     assert_eq!(
         said("dates = { sold = \"days\" }", TABLE),

@@ -8,6 +8,7 @@
 )]
 
 mod bad_rows;
+mod beside;
 mod bombs;
 mod bounds;
 mod contract;

@@ -225,10 +225,16 @@ fn words_and_missing_values_are_those_of_a_csv_file() {
         assert!(found.is_ok(), "{found:?}");
         assert_eq!(found, of("t.csv", more), "{more}");
     }
+    let remedy = "; `data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0, `\"mean\"` \
+                  the column's mean";
     assert_eq!(
-        of("t.parquet", "").unwrap_err(),
-        "t.parquet: row 2: column `size`: a value is missing; `data.missing` says what to do about it: `\"drop-row\"` \
-         leaves such rows out, `\"zero\"` takes 0, `\"mean\"` the column's mean"
+        of("t.parquet", "").unwrap_err().lines().collect::<Vec<_>>(),
+        [
+            format!("t.parquet: column `size`: 2 values are missing: row 2, row 4 `NaN`{remedy}"),
+            format!("t.parquet: row 3: column `age`: a value is missing{remedy}"),
+            format!("t.parquet: column `color`: 2 values are missing: row 3, row 5{remedy}"),
+            format!("t.parquet: row 4: column `old`: a value is missing{remedy}"),
+        ]
     );
 }
 
@@ -249,10 +255,14 @@ fn columns_that_can_be_no_row_are_refused_by_name_unless_they_are_left_out() {
         |columns: &str| format!("train = \"t.parquet\"\nlabel = \"y\"\nshards = 1\n{columns}");
     let said = |columns: &str| refused(&with(columns), &[("t.parquet", bytes.clone())]);
     let what = "which can be no feature and no label; leave it out by `data.columns`";
+    let places = (1..=10).map(|row| format!("row {row} `2024-10-04`")).collect::<Vec<_>>();
     assert_eq!(
         said("columns = { drop = [\"id\", \"raw\", \"nested\"] }"),
-        "t.parquet: row 1: column `day`: `2024-10-04` is a date, no number; `data.dates` (`{ day = \"parts\" }`, or \
-         \"days\") makes features of it, and `data.columns` leaves it out"
+        format!(
+            "t.parquet: column `day`: 10 values are dates, no numbers: {}; `data.dates` (`{{ day = \"parts\" }}`, or \"days\") makes \
+             features of it, and `data.columns` leaves it out",
+            places.join(", ")
+        )
     );
     for (dropped, column, holds) in [
         ("[\"day\"]", "id", "bytes (of type string they are text)"),

@@ -103,10 +103,18 @@ fn a_separator_is_found_out_and_said_unless_the_job_says_it() {
 #[test]
 fn decimal_commas_are_refused_with_what_to_do() {
     let german = table(";", "\r\n", |field| field.replace('.', ","));
-    assert_eq!(
-        refused(JOB, &[("t.csv", german.into_bytes())]),
-        "t.csv:2: column `length (cm)`: `5,1` is no number with a decimal point; it is 5.1 by `data.decimal = \",\"`"
-    );
+    let said = refused(JOB, &[("t.csv", german.into_bytes())]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    for (line, column, first, advice) in [
+        (lines[0], "length (cm)", "line 2 `5,1`, line 3 `4,9`", "`5,1` is 5.1"),
+        (lines[1], "width (cm)", "line 2 `3,5`, line 4 `3,2`", "`3,5` is 3.5"),
+    ] {
+        let begin =
+            format!("t.csv: column `{column}`: 10 values are numbers in another notation: {first}");
+        let end = format!("; {advice} by `data.decimal = \",\"`");
+        assert!(line.starts_with(&begin) && line.ends_with(&end), "{line}");
+    }
     // Without quotes each is two values.
     let broken = "a,b,species\n1,5,2,5,x\n";
     assert_eq!(
@@ -169,11 +177,15 @@ fn missing_values_are_refused_put_to_zero_or_left_out_with_their_rows() {
     let zero = ingest(&job(&with("missing = \"zero\"")), dir.path(), out.path(), &mut |_| {});
     let expected = [[0.0, 3.0], [1.0, 2.0], [4.0, 0.0], [7.0, 0.0], [8.0, 9.0]];
     assert_eq!(numbers(&zero.unwrap(), 2), expected);
+    let remedy = "; `data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0, `\"mean\"` \
+                  the column's mean";
     for missing in ["", "missing = \"refuse\""] {
         assert_eq!(
             refused(&with(missing), &[("t.csv", labelled.clone().into_bytes())]),
-            "t.csv:3: column `a`: a value is missing (`?`); `data.missing` says what to do about it: `\"drop-row\"` \
-             leaves such rows out, `\"zero\"` takes 0, `\"mean\"` the column's mean"
+            format!(
+                "t.csv:3: column `a`: a value is missing (`?`){remedy}\n\
+                 t.csv: column `b`: 2 values are missing: line 4, line 5 `NA`{remedy}"
+            )
         );
     }
     assert_eq!(
@@ -254,15 +266,17 @@ fn columns_of_truth_values_are_those_of_1_and_0() {
         assert_eq!(of(words), expected);
     }
     let said = |words| refused(data, &[("t.csv", table(words))]);
-    assert_eq!(
-        said(["true", "0", "0"]),
-        "t.csv:3: column `a`: `0` is no truth value, as those above it are (`true`, `false`); a column has either such words \
-         or numbers"
+    let wrong = said(["true", "0", "0"]);
+    let begin = "t.csv: column `a`: 20 values are no truth values, as those above them are: line 3 `0`, line 4 `0`";
+    assert!(wrong.starts_with(begin), "{wrong}");
+    assert!(wrong.ends_with("; a column has either such words or numbers"), "{wrong}");
+    let wrong = said(["1", "false", "0"]);
+    let begin = "t.csv: column `a`: 10 values are no numbers: line 3 `false`, line 6 `false`";
+    let remedy = "; if `a` holds words, name it in `data.categories` (`{ a = \"one-hot\" }`), or leave it out by `data.columns`";
+    assert!(wrong.starts_with(begin) && wrong.contains(remedy), "{wrong}");
+    assert!(
+        wrong.ends_with("`data.on_bad_row = \"skip\"` leaves out what can't be read"),
+        "{wrong}"
     );
-    assert_eq!(
-        said(["1", "false", "0"]),
-        "t.csv:3: column `a`: `false` is no number; if `a` holds words, name it in `data.categories` (`{ a = \"one-hot\" \
-         }`), or leave it out by `data.columns`"
-    );
-    assert!(said(["true", "yes", "0"]).contains("`yes` is no number"));
+    assert!(said(["true", "yes", "0"]).contains("line 3 `yes`"));
 }

@@ -81,8 +81,8 @@ fn a_column_of_words_that_nothing_is_said_about_names_the_key() {
     let data = with("columns = { drop = [\"size\"] }");
     assert_eq!(
         refused(&data, &[("t.csv", TABLE.into())]),
-        "t.csv:2: column `color`: `red` is no number; if `color` holds words, name it in `data.categories` \
-         (`{ color = \"one-hot\" }`), or leave it out by `data.columns`"
+        "t.csv: column `color`: 6 values are no numbers: line 2 `red`, line 3 `blue`, line 4 `dark, green`, line 5 `red`, line 6 \
+         `blue`, line 7 `red`; if `color` holds words, name it in `data.categories` (`{ color = \"one-hot\" }`), or leave it out by `data.columns`"
     );
     let told = |more: &str, text: &str| refused(&with(more), &[("t.csv", text.into())]);
     let both = "categories = { color = \"one-hot\", sise = \"ordinal\" }";
