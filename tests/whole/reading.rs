@@ -131,6 +131,7 @@ impl World {
                     at: UnixMillis(0),
                 })],
                 stopped: None,
+                rung: None,
                 best: Some(BestView {
                     trial: id,
                     name,

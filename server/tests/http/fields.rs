@@ -24,7 +24,15 @@ pub(crate) struct Field {
 /// All fields of a body, also those that the example lacks, in whatever variant.
 pub(crate) fn fields(described: &Described, schema: &Value, example: &Value) -> Vec<Field> {
     let mut found = Vec::new();
-    walk(described, schema, Some(example), "", &(Rc::new(|value| value) as Put), &mut found);
+    let trail = Trail::default();
+    walk(
+        (described, &trail),
+        schema,
+        Some(example),
+        "",
+        &(Rc::new(|value| value) as Put),
+        &mut found,
+    );
     found
 }
 
@@ -119,20 +127,40 @@ fn is_of(described: &Described, variant: &Value, value: &Value) -> bool {
     of_kind && required.clone().all(has)
 }
 
+/// The types that a field lies in, from the outermost. A type that holds itself is gone into once.
+#[derive(Clone, Default)]
+struct Trail(Vec<String>);
+
+impl Trail {
+    /// The trail within a schema; none where it was gone into before.
+    fn within(&self, schema: &Value) -> Option<Self> {
+        let mut within = self.clone();
+        if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
+            if self.0.iter().any(|of| of == name) {
+                return None;
+            }
+            within.0.push(name.to_owned());
+        }
+        Some(within)
+    }
+}
+
 fn walk(
-    described: &Described,
+    (described, trail): (&Described, &Trail),
     schema: &Value,
     value: Option<&Value>,
     path: &str,
     put: &Put,
     found: &mut Vec<Field>,
 ) {
+    let Some(trail) = &trail.within(schema) else { return };
+    let at = (described, trail);
     let schema = resolved(described, schema);
     let variants = variants(&schema);
     for variant in &variants {
         let own = value.filter(|value| is_of(described, variant, value)).cloned();
         let own = own.unwrap_or_else(|| least(described, variant));
-        walk(described, variant, Some(&own), path, put, found);
+        walk(at, variant, Some(&own), path, put, found);
     }
     if !variants.is_empty() {
         return;
@@ -140,7 +168,7 @@ fn walk(
     let value = value.filter(|value| !value.is_null()).cloned();
     let value = value.unwrap_or_else(|| least(described, &schema));
     for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        walk(described, part, Some(&value), path, put, found);
+        walk(at, part, Some(&value), path, put, found);
     }
     match kind(&schema) {
         "array" => {
@@ -148,7 +176,7 @@ fn walk(
             let entry = value.get(0).cloned().unwrap_or_else(|| least(described, items));
             let list = Rc::clone(put);
             let inner = Rc::new(move |entry| list(json!([entry]))) as Put;
-            walk(described, items, Some(&entry), &format!("{path}[]"), &inner, found);
+            walk(at, items, Some(&entry), &format!("{path}[]"), &inner, found);
             let (path, put) = (path.to_owned(), Rc::clone(put));
             found.push(Field { path, schema, entry, put });
         }
@@ -168,7 +196,7 @@ fn walk(
                     whole[&name] = value;
                     outer(whole)
                 }) as Put;
-                walk(described, field, own.as_ref(), &path, &inner, found);
+                walk(at, field, own.as_ref(), &path, &inner, found);
             }
         }
     }
