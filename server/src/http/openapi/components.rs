@@ -43,6 +43,7 @@ pub(super) fn complete_names(document: &mut Value) {
     let schemas = document.pointer("/components/schemas").and_then(Value::as_object);
     let names: Vec<String> = schemas.into_iter().flat_map(Map::keys).cloned().collect();
     complete_references(document, &names);
+    make_finite(document);
     let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
     for (name, schema) in schemas.into_iter().flatten() {
         for (owner, field, text) in OF_PARAMETERS {
@@ -52,6 +53,29 @@ pub(super) fn complete_names(document: &mut Value) {
                 field.insert("description".to_owned(), text.into());
             }
         }
+    }
+}
+
+/// The dimension within a conditional one has no condition of its own: its type is a form of `Dimension` without that.
+fn make_finite(document: &mut Value) {
+    let schemas = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut);
+    let Some(schemas) = schemas else { return };
+    let mut plain = Map::new();
+    for (name, schema) in schemas.iter_mut().filter(|(name, _)| name.starts_with("Conditional_")) {
+        let whole = schema.pointer_mut("/properties/dimension/$ref");
+        if let Some(Value::String(whole)) = whole {
+            let of = whole.trim_start_matches(REFERENCE).to_owned();
+            let inner = format!("{of}_within_{name}");
+            *whole = format!("{REFERENCE}{inner}");
+            plain.insert(inner, Value::String(of));
+        }
+    }
+    for (inner, of) in plain {
+        let mut schema = of.as_str().and_then(|of| schemas.get(of)).cloned().unwrap_or_default();
+        if let Some(forms) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
+            forms.retain(|form| form.pointer("/properties/conditional").is_none());
+        }
+        schemas.insert(inner, schema);
     }
 }
 
