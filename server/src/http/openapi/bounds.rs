@@ -7,13 +7,15 @@ use serde_json::{Map, Value, json};
 use sojourn_protocol::{
     api::{BYTES_HEADER, RESULT_BYTES_HEADER},
     bounds::{Bound, Leaf, MAX_BLOB_BYTES},
-    spec::MAX_CONSTRAINT_CHARS,
+    spec::{MAX_CONSTRAINT_CHARS, MIN_DEADLINE},
     text::{MAX_NAME_CHARS, NOT_IN_NAMES, NOT_IN_PLAIN_LINES},
 };
 use std::collections::BTreeSet;
 
 /// Names that people give, and that have no space at their ends.
 const GIVEN_NAMES: [&str; 2] = ["OwnerName", "TokenLabel"];
+/// Numbers that are 0 for none, or from a least one on: the type, the field, that one.
+const NONE_OR_FROM: [(&str, &str, u64); 1] = [("PlacementRequest", "deadline", MIN_DEADLINE.0)];
 /// Headers that say the size of a blob.
 const SIZES: [&str; 2] = [BYTES_HEADER, RESULT_BYTES_HEADER];
 
@@ -62,6 +64,13 @@ pub(super) fn apply(document: &mut Value) {
         let owner = name.split('_').next().unwrap_or(name);
         if let Some(schema) = schemas.get_mut(name) {
             bound_fields(owner, schema, &lists, &mut listed);
+        }
+    }
+    for (owner, field, least) in NONE_OR_FROM {
+        let schema = schemas.get_mut(owner).and_then(|of| of["properties"].get_mut(field));
+        if let Some(schema) = schema.and_then(Value::as_object_mut) {
+            let between = json!({ "minimum": 1, "maximum": least.saturating_sub(1) });
+            schema.insert("not".to_owned(), between);
         }
     }
     // A type that is a list has its bound from the field that is of this type.
