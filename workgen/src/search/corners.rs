@@ -15,7 +15,7 @@ const MAX_CORNERS: usize = 1 << 16;
 /// Can the settings of a space that hang on others be decided on and computed?
 ///
 /// # Errors
-/// What can't be, or a combination in which a formula has no number that its setting can have.
+/// The setting that can't be, or the combination in which a formula has no number that its setting can have.
 pub(super) fn check(spec: &JobSpec) -> Result<(), SearchError> {
     spec.check_space()?;
     for table in 0..spec.models.len() {
