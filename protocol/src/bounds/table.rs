@@ -159,7 +159,8 @@ const DISK_RATE: Bound = Bound::leaf(Leaf::Real(MAX_DISK_RATE));
 const SLOTS: Bound = Bound::leaf(Leaf::Whole(MAX_SLOTS));
 const TRAIN_MICROS: Bound = Bound::leaf(Leaf::Whole(MAX_TRAIN_MICROS));
 const MACHINES: Bound = Bound::list(&[MAX_MACHINES]);
-const MONEY: Bound = Bound::leaf(Leaf::Whole(MAX_USD * 1_000_000));
+/// Less than a billion dollars, in millionths.
+const MONEY: Bound = Bound::leaf(Leaf::Whole(MAX_USD * 1_000_000 - 1));
 const PRIORITY: Bound =
     Bound::leaf(Leaf::Between(-(MAX_PRIORITY as i64), MAX_PRIORITY.unsigned_abs() as u64));
 /// A part of slot time beside others of the same priority.

@@ -69,7 +69,9 @@ pub(super) fn apply(document: &mut Value) {
     for (owner, field, least) in NONE_OR_FROM {
         let schema = schemas.get_mut(owner).and_then(|of| of["properties"].get_mut(field));
         if let Some(schema) = schema.and_then(Value::as_object_mut) {
-            let between = json!({ "minimum": 1, "maximum": least.saturating_sub(1) });
+            // Nothing at all is no number, and is taken.
+            let most = least.saturating_sub(1);
+            let between = json!({ "type": "integer", "minimum": 1, "maximum": most });
             schema.insert("not".to_owned(), between);
         }
     }
