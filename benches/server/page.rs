@@ -103,10 +103,10 @@ fn weight(user: &mut Connection) {
     figure(&name, kilobytes(packed), "kB", kilobytes(user.buffer.len()));
 }
 
-/// The files that a page names.
+/// The files that a page names, by addresses from the server's root. A page names them from its own address.
 fn assets(page: &str) -> BTreeSet<String> {
-    let named = page.split('"').filter(|word| word.starts_with("/assets/"));
-    named.map(str::to_owned).collect()
+    let named = page.split('"').filter_map(|word| Some(word.split_once("assets/")?.1));
+    named.map(|file| format!("/assets/{file}")).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bytes far below 2^53")]
