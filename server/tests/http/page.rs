@@ -149,6 +149,29 @@ async fn with_a_session_only_pages_of_the_server_change_anything() {
 }
 
 #[tokio::test]
+async fn a_cancelled_job_goes_on_by_a_button() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let cookie = sign_in(&world, &world.admin).await;
+    let with = [("cookie", cookie.as_str()), OWN];
+    let page = format!("/jobs/{job}");
+    let hidden = r#"name="reopen" value="true""#;
+    assert!(!text(&get(&world, &page, &with).await).contains(hidden));
+    assert_eq!(post(&world, &page, &with, "action=cancel").await.status, 303);
+    assert!(text(&get(&world, &page, &with).await).contains(hidden));
+    let state = async || {
+        let view: JobView = world.get(&format!("/v1/jobs/{job}"), &world.admin).await.json();
+        view.state
+    };
+    let refused = post(&world, &page, &with, "action=extend&epochs=3").await;
+    assert_eq!((refused.status, state().await), (409, JobState::Cancelled));
+    let reopened = post(&world, &page, &with, "action=extend&epochs=3&reopen=true").await;
+    assert_eq!((reopened.status, state().await), (303, JobState::Running));
+    world.server.stop().await;
+}
+
+#[tokio::test]
 async fn a_cookie_that_another_program_of_the_host_has_seen_changes_nothing() {
     let folder = folder();
     let mut config = World::config(folder.path(), AssimilatorConfig::default());

@@ -190,14 +190,15 @@ fn buttons(job: &JobView) -> Markup {
                 details #cancel { summary { "Cancel" } p { "Its trials end with what they have." } (button("cancel", "Cancel this job")) }
             }
             (over(job))
-            @if job.state != JobState::Cancelled {
-                details #extend {
-                    summary { "Add epochs" }
-                    form method="post" action=(address) {
-                        input type="hidden" name="action" value="extend";
-                        label { "Epochs in all " input name="epochs" type="number" min="1" required; }
-                        button { "Extend" }
-                    }
+            @let is_cancelled = job.state == JobState::Cancelled;
+            details #extend {
+                summary { @if is_cancelled { "Go on" } @else { "Add epochs" } }
+                @if is_cancelled { p { "Its trials go on from what they had when the job was cancelled." } }
+                form method="post" action=(address) {
+                    input type="hidden" name="action" value="extend";
+                    input type="hidden" name="reopen" value=(is_cancelled);
+                    label { "Epochs in all " input name="epochs" type="number" min="1" required; }
+                    button { @if is_cancelled { "Go on" } @else { "Extend" } }
                 }
             }
         }

@@ -25,6 +25,9 @@ use sojourn_protocol::{
 pub(in crate::http) struct Button {
     action: Action,
     epochs: Option<u32>,
+    /// Is a cancelled job to go on?
+    #[serde(default)]
+    reopen: bool,
     trial: Option<TrialId>,
     #[serde(default)]
     set: String,
@@ -68,7 +71,7 @@ pub(in crate::http) async fn act(
         Action::Cancel => drop(app.shell.request(by.asks(request::Cancel { job })).await?),
         Action::Extend => {
             let epochs = button.epochs.ok_or_else(|| missing("epochs"))?;
-            let extend = request::Extend { job, epochs, trial: None, reopen: false };
+            let extend = request::Extend { job, epochs, trial: None, reopen: button.reopen };
             drop(app.shell.request(by.asks(extend)).await?);
         }
         Action::Stop => {
