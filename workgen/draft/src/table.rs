@@ -10,10 +10,13 @@ use crate::{
 };
 use sojourn_ingest::{ColumnProfile, TableProfile};
 use sojourn_protocol::figures::{count, counted};
-use sojourn_protocol::spec::{FileKind, Separator, TextEncoding};
+use sojourn_protocol::spec::{Separator, TextEncoding};
 
 /// The words that mean a missing value unless a job says others.
 const USUAL_MISSING: [&str; 6] = ["NA", "N/A", "NaN", "null", "?", "None"];
+
+/// A job leaves out lines with another number of fields where they are one of so many rows at most.
+const MOST_RAGGED: u64 = 100;
 
 /// Makes a job file for a table.
 pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, Vec<String>> {
@@ -77,18 +80,8 @@ fn problems(table: &TableProfile) -> Vec<String> {
         let separator = "a table has two columns or more: `--separator` says what separates them";
         problems.push(separator.to_owned());
     }
-    if table.ragged > 0 {
-        let first: Vec<String> = table
-            .ragged_lines
-            .iter()
-            .map(|odd| format!("line {} ({})", odd.line, odd.field))
-            .collect();
-        let wanted = table.columns.len();
-        problems.push(format!(
-            "{} with another number of fields than the first, which has {wanted}: {}",
-            counted(table.ragged, "line"),
-            first.join(", ")
-        ));
+    if table.ragged > 0 && !are_skipped(table) {
+        problems.push(ragged(table));
     }
     if table.has_header {
         let mut names: Vec<&str> =
@@ -103,6 +96,23 @@ fn problems(table: &TableProfile) -> Vec<String> {
     problems
 }
 
+/// Are lines with another number of fields so few that the job leaves them out?
+fn are_skipped(table: &TableProfile) -> bool {
+    table.ragged > 0 && table.ragged.saturating_mul(MOST_RAGGED) <= table.rows
+}
+
+/// The lines with another number of fields.
+fn ragged(table: &TableProfile) -> String {
+    let first = table.ragged_lines.iter().map(|odd| format!("line {} ({})", odd.line, odd.field));
+    let first: Vec<String> = first.collect();
+    format!(
+        "{} with another number of fields than the first, which has {}: {}",
+        counted(table.ragged, "line"),
+        table.columns.len(),
+        first.join(", ")
+    )
+}
+
 /// Everything that was guessed, and the line that changes it.
 fn remarks(
     table: &TableProfile,
@@ -111,11 +121,15 @@ fn remarks(
     (label, labels): (&ColumnProfile, LabelKind),
 ) -> Vec<String> {
     let mut remarks = Vec::new();
-    if table.format == FileKind::Csv && !table.has_header {
+    if !table.has_header {
         remarks.push(
             "the first line was taken for a row: columns are named by their positions, and `header = [\"a\", ...]` names them"
                 .to_owned(),
         );
+    }
+    if are_skipped(table) {
+        let lines = ragged(table);
+        remarks.push(format!("{lines}; `on_bad_row = \"skip\"` leaves out what can't be read"));
     }
     match table.encoding {
         TextEncoding::Utf8 => {}
@@ -186,8 +200,14 @@ fn job(
     if table.encoding != TextEncoding::Utf8 {
         job.line(format_args!("encoding = {}", quoted(table.encoding.text())));
     }
-    if table.format == FileKind::Csv && !table.has_header {
+    if !table.has_header {
         job.line(format_args!("header = false                 # columns are called 1, 2, ...; or their names: [\"a\", \"b\"]"));
+    }
+    if are_skipped(table) {
+        job.line(format_args!(
+            "on_bad_row = \"skip\"           # {} with another number of fields",
+            counted(table.ragged, "line")
+        ));
     }
     if reading.notation.decimal != Default::default() {
         job.line(format_args!("decimal = {}", quoted(reading.notation.decimal.text())));

@@ -486,6 +486,45 @@ fn columns_that_are_nearly_empty_or_hold_words_with_digits_among_numbers_are_lef
 }
 
 #[test]
+fn a_few_lines_with_another_number_of_fields_are_left_out() {
+    let text = table("a,b,kind", |chance, row| {
+        let end = if row == 7 { ",stray" } else { "" };
+        format!("{},{},{}{end}", chance.decimal(9), chance.decimal(9), chance.of(&["x", "y"]))
+    });
+    let (draft, classes) = drafted("few.csv", text.as_bytes(), None);
+    assert_eq!((label(&draft), classes), ("kind", 2));
+    assert!(draft.job.contains("\non_bad_row = \"skip\" "), "{}", draft.job);
+    assert!(
+        draft
+            .remarks
+            .iter()
+            .any(|remark| remark.starts_with("1 line with another number of fields")),
+        "{:?}",
+        draft.remarks
+    );
+}
+
+#[test]
+fn objects_in_lines_with_keys_that_some_leave_out() {
+    let text = table("", |chance, row| {
+        let color = chance.of(&["red", "green", "blue"]);
+        let weight = if row % 9 == 0 {
+            String::new()
+        } else {
+            format!("\"weight\": {}, ", chance.decimal(40))
+        };
+        format!(
+            "{{\"id\": {row}, {weight}\"color\": \"{color}\", \"tags\": [{row}], \"kind\": \"{}\"}}",
+            chance.of(&["cat", "dog"])
+        )
+    });
+    let (draft, classes) = drafted("animals.jsonl", text.as_bytes(), None);
+    assert_eq!((label(&draft), classes), ("kind", 2));
+    assert_eq!(taken(&draft, Taken::LeftOut), ["id", "tags"]);
+    assert!(draft.job.contains("missing = "), "{}", draft.job);
+}
+
+#[test]
 fn all_problems_are_said_at_once() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("bad.csv"), "a,a,y\n1,2,x\n3,4\n").unwrap();
