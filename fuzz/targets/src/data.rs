@@ -1,4 +1,4 @@
-//! Data files: CSV, Parquet, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
+//! Data files: CSV, JSON lines, Parquet, Excel, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
 
 use crate::{columns::by_name, expect::is_said, files::in_folder, unpacking::unpacks_to_too_much};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
@@ -6,7 +6,7 @@ use sojourn_protocol::{
     error::error_chain,
     jobfile,
     quantity::to_u64,
-    spec::{Channels, Dialect, JobSpec, Loss, Missing, SourceSpec},
+    spec::{Channels, Dialect, FileKind, JobSpec, Loss, Missing, SourceSpec},
 };
 use std::{fs, path::Path, sync::LazyLock};
 
@@ -20,6 +20,14 @@ static SPEC: LazyLock<Option<JobSpec>> = LazyLock::new(|| jobfile::parse(JOB).ok
 
 pub(crate) fn csv(input: &[u8]) -> bool {
     read("rows.csv", input)
+}
+
+pub(crate) fn excel(input: &[u8]) -> bool {
+    read("rows.xlsx", input)
+}
+
+pub(crate) fn json_lines(input: &[u8]) -> bool {
+    read("rows.jsonl", input)
 }
 
 pub(crate) fn npz(input: &[u8]) -> bool {
@@ -85,7 +93,7 @@ fn read(name: &str, input: &[u8]) -> bool {
     in_folder(|folder| {
         let written = fs::write(folder.join(name), input);
         assert!(written.is_ok(), "{written:?}");
-        let is_table = name.ends_with(".csv");
+        let is_table = FileKind::named(name).is_some_and(FileKind::is_table);
         let source = SourceSpec {
             data: name.to_owned(),
             features: None,

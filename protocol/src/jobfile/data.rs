@@ -58,7 +58,7 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         (Some(node), _) => label(&node).map(Some),
         // What the file is decides: images need no label, nor has text one, nor columns by name.
         (None, None | Some(FileKind::Text | FileKind::Parquet)) => Some(None),
-        (None, Some(FileKind::Csv)) => {
+        (None, Some(FileKind::Csv | FileKind::JsonLines | FileKind::Excel)) => {
             section.required("label", LABEL).and_then(|node| label(&node)).map(Some)
         }
         (None, Some(_)) => Some(Some(DEFAULT_LABEL.to_owned())),

@@ -44,6 +44,39 @@ pub(super) fn fit(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             &[],
             &[],
         ],
+        Some(FileKind::JsonLines) => [
+            &[
+                (
+                    "features",
+                    "names an array; of JSON lines every key beside the label is a feature, unless `columns` says which are",
+                ),
+                ("labels", OF_LABELS),
+                ("separator", "is for CSV files; JSON lines have keys"),
+                ("header", "is for CSV files; JSON lines have a name at each value"),
+                ("encoding", "is for CSV files; JSON lines are in UTF-8"),
+                ("decimal", "is for CSV files; JSON lines have numbers with a decimal point"),
+                ("thousands", "is for CSV files; JSON lines have numbers with a decimal point"),
+                ("channels", "is for arrays of images; of JSON lines `shape` says what a row is"),
+            ],
+            &[],
+            &[],
+        ],
+        Some(FileKind::Excel) => [
+            &[
+                (
+                    "features",
+                    "names an array; of a workbook every column beside the label is a feature, unless `columns` says which are",
+                ),
+                ("labels", OF_LABELS),
+                ("separator", "is for CSV files; a sheet has its columns apart"),
+                ("encoding", "is for CSV files; a workbook says how it writes words"),
+                ("decimal", "is for CSV files; a workbook holds numbers as they are"),
+                ("thousands", "is for CSV files; a workbook holds numbers as they are"),
+                ("channels", "is for arrays of images; of a workbook `shape` says what a row is"),
+            ],
+            &[],
+            &[],
+        ],
         Some(FileKind::Parquet) => [
             &[
                 (

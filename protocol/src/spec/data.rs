@@ -377,8 +377,12 @@ pub struct SourceSpec {
 pub enum FileKind {
     /// Text, a row a line.
     Csv,
+    /// Text, an object a line.
+    JsonLines,
     /// A table in columns.
     Parquet,
+    /// A workbook of Excel, of which a sheet is the table.
+    Excel,
     /// NumPy's archive of arrays.
     Npz,
     /// One NumPy array.
@@ -389,7 +393,7 @@ pub enum FileKind {
     Safetensors,
     /// Text that is cut into windows.
     Text,
-    /// One JPEG or PNG image.
+    /// One image.
     Image,
 }
 
@@ -398,7 +402,7 @@ impl FileKind {
     #[must_use]
     pub const fn is_table(self) -> bool {
         match self {
-            FileKind::Csv | FileKind::Parquet => true,
+            FileKind::Csv | FileKind::JsonLines | FileKind::Parquet | FileKind::Excel => true,
             FileKind::Npz
             | FileKind::Npy
             | FileKind::Idx
@@ -421,7 +425,10 @@ impl FileKind {
         let endings = [
             (".csv", FileKind::Csv),
             (".tsv", FileKind::Csv),
+            (".jsonl", FileKind::JsonLines),
+            (".ndjson", FileKind::JsonLines),
             (".parquet", FileKind::Parquet),
+            (".xlsx", FileKind::Excel),
             (".npz", FileKind::Npz),
             (".npy", FileKind::Npy),
             (".safetensors", FileKind::Safetensors),
@@ -431,6 +438,9 @@ impl FileKind {
             (".jpeg", FileKind::Image),
             (".jpg", FileKind::Image),
             (".png", FileKind::Image),
+            (".tif", FileKind::Image),
+            (".tiff", FileKind::Image),
+            (".webp", FileKind::Image),
         ];
         endings.iter().find(|(end, _)| path.ends_with(end)).map(|(_, kind)| *kind)
     }
@@ -440,7 +450,9 @@ impl FileKind {
     pub const fn name(self) -> &'static str {
         match self {
             FileKind::Csv => "CSV",
+            FileKind::JsonLines => "JSON lines",
             FileKind::Parquet => "Parquet",
+            FileKind::Excel => "an Excel workbook",
             FileKind::Npz => "NPZ",
             FileKind::Npy => "NPY",
             FileKind::Idx => "IDX",
@@ -461,8 +473,12 @@ mod tests {
             ("a/t.csv", Some(FileKind::Csv)),
             ("T.CSV.gz", Some(FileKind::Csv)),
             ("t.tsv", Some(FileKind::Csv)),
+            ("t.jsonl.gz", Some(FileKind::JsonLines)),
+            ("t.NDJSON", Some(FileKind::JsonLines)),
             ("s3://bucket/t.parquet", Some(FileKind::Parquet)),
             ("t.npz", Some(FileKind::Npz)),
+            ("Sales 2024.XLSX", Some(FileKind::Excel)),
+            ("scan.tiff", Some(FileKind::Image)),
             ("s3://bucket/t.npy.zst", Some(FileKind::Npy)),
             ("https://host/model.safetensors?download=true#top", Some(FileKind::Safetensors)),
             ("t10k-images-idx3-ubyte.gz", Some(FileKind::Idx)),

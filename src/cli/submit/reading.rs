@@ -80,6 +80,10 @@ impl Reading {
             Progress::Separated { file, by } => {
                 self.meter.remark(&format!("{file}: columns are separated by {}", by.name()));
             }
+            Progress::Sheet { file, sheet, of } => {
+                let hint = "save another one as a workbook or a CSV file of its own";
+                self.meter.remark(&format!("{file}: of {of} sheets `{sheet}` is read; {hint}"));
+            }
             Progress::Skipped { from, files } => {
                 let files = text::counted(files, "file");
                 self.meter.remark(&format!("{from}: {files} skipped, being no images"));

@@ -255,6 +255,7 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
             loss: Some(spec.training.loss),
             fill: &[],
             dialect: &data.dialect,
+            train: &[],
             hours: None,
         },
     };
@@ -265,6 +266,8 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
         (Part::Valid, "data.valid", data.source_of(&data.valid)),
         (Part::Test, "data.test", data.test.as_ref().and_then(|test| data.source_of(test))),
     ];
+    let reading =
+        Reading { text: TextReading { train: &schema.columns, ..reading.text }, ..reading };
     for (part, key, source) in others {
         let Some(source) = source else { continue };
         let table = format::open(finder, key, &source, reading)?;

@@ -4,14 +4,16 @@ use crate::{
     array::{ArrayKind, Arrays},
     csv::Csv,
     error::{IngestError, Problem},
+    excel,
     fields::Unnamed,
     images::{Images, is_image},
+    json_lines::{self, JsonLines},
     parquet,
     progress::Progress,
     source::{Finder, SourceFile, is_utf_16},
-    table::{Reading, Table, Wanted},
+    table::{Reading, Table, TextReading, Wanted},
 };
-use sojourn_protocol::spec::{FileKind, OnBad, SourceSpec, TextEncoding};
+use sojourn_protocol::spec::{FileKind, Notation, OnBad, Separator, SourceSpec, TextEncoding};
 
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// The first bytes of formats that are mistaken for CSV.
@@ -20,6 +22,10 @@ const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"\x28\xb5\x2f\xfd", "compressed by zstd twice"),
     (b"PK\x03\x04", "a ZIP archive or a spreadsheet"),
     (b"PAR1", "a Parquet file"),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "an old or an encrypted workbook of Excel; save it as `.xlsx` without a password",
+    ),
     (b"<!doctype html", "an HTML page"),
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
@@ -49,16 +55,23 @@ pub(crate) fn open(
     if let (Some(Kind::Image), [file]) = (kind, parts.as_slice()) {
         return Ok(Box::new(Images::one(file.clone(), source, reading)?));
     }
-    if kind == Some(Kind::Parquet) {
+    if let Some(Kind::Parquet | Kind::JsonLines) = kind {
         if let (Wanted::Labelled, Some(key), Some(part)) =
             (reading.wanted, reading.text.said_of_text(), parts.first())
         {
             return Err(part.refuse(Problem::ForTables(key)));
         }
         let label = source.label.as_deref();
+        if kind == Some(Kind::JsonLines) {
+            return Ok(Box::new(JsonLines::open(&source.data, parts, label, reading)?));
+        }
         return parquet::labelled(finder, &source.data, parts, label, reading);
     }
     let Some(Kind::Arrays(kind)) = kind else {
+        let (parts, reading) = match kind {
+            Some(Kind::Excel) => copies(finder, &parts, reading)?,
+            _ => (parts, reading),
+        };
         let (csv, found) = Csv::open(&source.data, parts, source.label.as_deref(), reading)?;
         if let Some((file, by)) = &found.separator {
             finder.tell(Progress::Separated { file, by: *by });
@@ -81,6 +94,26 @@ pub(crate) fn open(
     Ok(Box::new(arrays))
 }
 
+/// The sheets of workbooks as text, and how that is read.
+fn copies<'a>(
+    finder: &mut Finder<'_>,
+    parts: &[SourceFile],
+    reading: Reading<'a>,
+) -> Result<(Vec<SourceFile>, Reading<'a>), IngestError> {
+    let said = [
+        (reading.text.separator.is_some(), "separator"),
+        (reading.text.dialect.encoding != TextEncoding::Utf8, "encoding"),
+        (reading.text.dialect.numbers != Notation::default(), "decimal"),
+    ];
+    let said = said.into_iter().find(|(is_said, _)| *is_said);
+    if let (Wanted::Labelled, Some((_, key)), Some(part)) = (reading.wanted, said, parts.first()) {
+        return Err(part.refuse(Problem::ForTables(key)));
+    }
+    let copies = parts.iter().map(|part| excel::as_text(finder, part)).collect::<Result<_, _>>()?;
+    let text = TextReading { separator: Some(Separator::Comma), ..reading.text };
+    Ok((copies, Reading { text, ..reading }))
+}
+
 /// The kind of files that must all be of one; none where there are none.
 pub(crate) fn kind_of_all(parts: &[SourceFile]) -> Result<Option<Kind>, IngestError> {
     let mut kind = None;
@@ -99,15 +132,28 @@ pub(crate) fn kind_of_all(parts: &[SourceFile]) -> Result<Option<Kind>, IngestEr
 pub(crate) enum Kind {
     Csv,
     Parquet,
+    JsonLines,
+    Excel,
     Arrays(ArrayKind),
     Image,
 }
 
 impl Kind {
+    /// The kind of a text whose name says this, if anything.
+    fn of_text(start: &[u8], named: Option<FileKind>) -> Self {
+        match named {
+            Some(FileKind::JsonLines) => Kind::JsonLines,
+            None if json_lines::begins(start) => Kind::JsonLines,
+            _ => Kind::Csv,
+        }
+    }
+
     const fn file_kind(self) -> FileKind {
         match self {
             Kind::Csv => FileKind::Csv,
             Kind::Parquet => FileKind::Parquet,
+            Kind::JsonLines => FileKind::JsonLines,
+            Kind::Excel => FileKind::Excel,
             Kind::Arrays(kind) => kind.file_kind(),
             Kind::Image => FileKind::Image,
         }
@@ -123,13 +169,20 @@ pub(crate) fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     if start.starts_with(HDF5) {
         return Err(file.refuse(Problem::Hdf5));
     }
+    let said = FileKind::named(file.shown());
     let found = match ArrayKind::of(&start) {
+        Some(ArrayKind::Npz) if said == Some(FileKind::Excel) || excel::begins(&start) => {
+            Kind::Excel
+        }
         Some(kind) => Kind::Arrays(kind),
         None if is_image(&start) => Kind::Image,
         None if parquet::begins(&start) => Kind::Parquet,
-        None => Kind::Csv,
+        None => Kind::of_text(&start, said),
     };
-    let named = FileKind::named(file.shown()).unwrap_or(found.file_kind());
+    if let None | Some(FileKind::JsonLines) = said {
+        json_lines::refuse_list(file, &start)?;
+    }
+    let named = said.unwrap_or(found.file_kind());
     if named == FileKind::Csv && found == Kind::Csv && is_utf_16(&start) {
         return match file.encoding() {
             TextEncoding::Utf8 => Err(file.refuse(Problem::Utf16)),

@@ -13,7 +13,7 @@
 //! The number of rows decides which of them are trained on, so the scaling can only be computed in the last pass. It is
 //! a blob of its own, or of labels two numbers of the manifest; shards hold the unscaled numbers.
 //!
-//! `source` finds the bytes, `csv` and `parquet` (by `fields`), `array` and `images` read the formats, and `table` is the interface of all formats. Equal rows in
+//! `source` finds the bytes, `excel` copies sheets as CSV, `csv`, `json_lines` and `parquet` (by `fields`), `array` and `images` read the formats, and `table` is the interface of all formats. Equal rows in
 //! any format give the same blobs.
 //!
 //! Memory doesn't grow with the data: one row (bounded), the names of the classes (bounded), some
@@ -46,11 +46,14 @@ mod csv;
 mod data;
 mod dates;
 mod error;
+#[cfg_attr(not(feature = "excel"), path = "excel/absent.rs")]
+mod excel;
 mod fields;
 mod format;
 mod guard;
 mod images;
 mod into_shards;
+mod json_lines;
 mod listing;
 mod meter;
 mod missing;

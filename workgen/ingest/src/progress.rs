@@ -32,6 +32,15 @@ pub enum Progress<'a> {
         /// The separator of the columns.
         by: Separator,
     },
+    /// A workbook has several sheets, of which one is read.
+    Sheet {
+        /// Which workbook.
+        file: &'a str,
+        /// The sheet that is read.
+        sheet: &'a str,
+        /// The number of sheets that are shown.
+        of: usize,
+    },
     /// A folder of images has files that are none, which were left aside.
     Skipped {
         /// Of which source, as the job writes it.

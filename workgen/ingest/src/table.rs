@@ -270,6 +270,8 @@ pub(crate) struct TextReading<'a> {
     pub(crate) fill: &'a [f32],
     /// How fields are written.
     pub(crate) dialect: &'a Dialect,
+    /// The columns of the training data, for others whose files don't list their own.
+    pub(crate) train: &'a [String],
     /// The columns of dates of which the hour is a feature; `None` where the data is to show it.
     pub(crate) hours: Option<&'a [String]>,
 }

@@ -410,7 +410,7 @@ fn files_that_are_not_there_and_parts_that_differ() {
     assert_eq!(
         error.to_string(),
         format!(
-            "`data.train`: the folder `{}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no `.txt` file, \
+            "`data.train`: the folder `{}` holds no `.csv`, `.jsonl`, `.parquet`, `.xlsx`, `.npz` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, \
              which `data.window` would cut",
             path.display()
         )

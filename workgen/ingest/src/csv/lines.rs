@@ -101,6 +101,15 @@ impl<'a> Lines<'a> {
         Ok(Some(Record { line, lines: self.number - line + 1, text: &self.record }))
     }
 
+    /// The next line, whatever quotes are in it.
+    pub(crate) fn next_line(&mut self) -> Result<Option<Record<'_>>, IngestError> {
+        self.record.clear();
+        if !self.append_line()? {
+            return Ok(None);
+        }
+        Ok(Some(Record { line: self.number, lines: 1, text: &self.record }))
+    }
+
     /// Takes back all lines of the last record but its first.
     pub(super) fn take_back(&mut self) {
         let lines = self.record.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::to_vec);

@@ -33,7 +33,7 @@ pub enum IngestError {
     #[error("`{key}`: there is no file or folder `{path}`")]
     NotFound { key: &'static str, path: PathBuf },
     #[error(
-        "`{key}`: the folder `{path}` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no `.txt` file, which `data.window` would cut"
+        "`{key}`: the folder `{path}` holds no `.csv`, `.jsonl`, `.parquet`, `.xlsx`, `.npz` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, which `data.window` would cut"
     )]
     NoParts { key: &'static str, path: PathBuf },
     #[error(

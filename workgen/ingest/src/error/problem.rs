@@ -128,6 +128,14 @@ pub enum Problem {
          numpy.savez('data.npz', x=f['x'], y=f['y'])\"`"
     )]
     Hdf5,
+    #[error("no JSON object: {text}", text = sentence(.reason))]
+    NoObject { reason: String },
+    #[error("the key `{text}` is there twice", text = line(.0))]
+    KeyTwice(String),
+    #[error(
+        "the file is one JSON list; JSON lines are wanted, an object in each line: `jq -c '.[]' FILE > NEW_FILE.jsonl`"
+    )]
+    JsonList,
     #[error("a line of over {limit} bytes; is this a CSV file?")]
     LongLine { limit: u64 },
     #[error("a quote that is opened in this line isn't closed")]
@@ -286,6 +294,10 @@ pub enum Problem {
     FrameIndex,
     #[error("it is compressed by {0}; write the file again with snappy, zstd, gzip or lz4")]
     ParquetCodec(&'static str),
+    #[error("it has no sheet of cells that is shown")]
+    NoSheet,
+    #[error("the sheet `{text}`, which is the first, is empty", text = line(.0))]
+    EmptySheet(String),
     #[error("the file is encrypted")]
     Encrypted,
     #[error("this program was built without {0}; `make build` builds the whole")]
@@ -420,9 +432,9 @@ pub enum Problem {
     ClassName,
     #[error("over {limit} folders in each other; is one a link to a folder above?")]
     DeepFolders { limit: usize },
-    #[error("of images JPEG and PNG are read; convert it, or move it out of here")]
+    #[error("of images JPEG, PNG, TIFF and WebP are read; convert it, or move it out of here")]
     OtherImage,
-    #[error("it is neither a JPEG nor a PNG, as its name says")]
+    #[error("it is no JPEG, PNG, TIFF or WebP image, as its name says")]
     NoImage,
     #[error(
         "the {kind} image is damaged, cut off, or of a kind that isn't read ({reason})",
@@ -496,8 +508,9 @@ fn signs(notation: Notation) -> String {
 /// The files that a key is for.
 fn tables(key: &str) -> &'static str {
     match key {
-        "separator" | "header" | "encoding" | "decimal" | "thousands" => "CSV files",
-        _ => "tables (CSV and Parquet)",
+        "separator" | "encoding" | "decimal" | "thousands" => "CSV files",
+        "header" => "CSV files and workbooks",
+        _ => "tables (CSV, JSON lines, Parquet and Excel)",
     }
 }
 

@@ -8,6 +8,7 @@ use super::Problem;
 pub enum Reason {
     NumberOfValues,
     Quotes,
+    NoObject,
     NoNumber,
     OtherNotation,
     DateForNumber,
@@ -31,6 +32,7 @@ impl Reason {
         Some(match problem {
             Problem::Ragged { .. } | Problem::NamedWidth { .. } => Reason::NumberOfValues,
             Problem::OpenQuote | Problem::AfterQuote => Reason::Quotes,
+            Problem::NoObject { .. } | Problem::KeyTwice(_) => Reason::NoObject,
             Problem::NotANumber(_) | Problem::LabelNotANumber(_) | Problem::WordFeature { .. } => {
                 Reason::NoNumber
             }
@@ -63,6 +65,7 @@ impl Reason {
         match self {
             Reason::NumberOfValues => "number_of_values",
             Reason::Quotes => "quotes",
+            Reason::NoObject => "no_object",
             Reason::NoNumber => "no_number",
             Reason::OtherNotation => "other_notation",
             Reason::DateForNumber => "date_for_number",
@@ -87,6 +90,7 @@ impl Reason {
         match self {
             Reason::NumberOfValues => "another number of values",
             Reason::Quotes => "broken quotes",
+            Reason::NoObject => "no JSON object",
             Reason::NoNumber => "no number",
             Reason::OtherNotation => "a number in another notation",
             Reason::DateForNumber => "a date in place of a number",
@@ -110,6 +114,7 @@ impl Reason {
         match self {
             Reason::NumberOfValues => "rows have another number of values than there are columns",
             Reason::Quotes => "rows have quotes that aren't closed, or text behind them",
+            Reason::NoObject => "lines are no JSON object with each key once",
             Reason::NoNumber => "values are no numbers",
             Reason::OtherNotation => "values are numbers in another notation",
             Reason::DateForNumber => "values are dates, no numbers",

@@ -6,11 +6,14 @@
 //! columns where that is less work, and differ by 1 at most. Weights are sums, products and quotients of double precision,
 //! which IEEE 754 defines to the bit.
 
-use super::picture::Picture;
+use super::{
+    picture::Picture,
+    sample::{PRECISION, Sample},
+};
 use sojourn_protocol::quantity::SaturatingFrom as _;
 
-/// Bits after the point of weights.
-const PRECISION: u32 = 22;
+/// A half, which rounds a sum to the nearest number.
+const HALF: i32 = 1 << (PRECISION - 1);
 
 /// The size of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +50,10 @@ struct Span {
 }
 
 /// The image as a row: channel after channel. A gray one is the same in every channel.
-pub(super) fn fit(picture: &Picture, size: Size) -> Vec<u8> {
+pub(super) fn fit<T: Sample>(picture: &Picture<T>, size: Size) -> Vec<T> {
     let Picture { width, height, color, .. } = *picture;
     let (across, down) = spans((width, height), (size.width, size.height));
-    let depth = color.bytes();
+    let depth = color.channels();
     let lines = taps(height, down, size.height);
     // Lines that no output covers needn't be scaled.
     let top = lines.iter().map(|taps| taps.first).min().unwrap_or(0);
@@ -66,16 +69,16 @@ pub(super) fn fit(picture: &Picture, size: Size) -> Vec<u8> {
         }
     }
     let stride = size.width.saturating_mul(depth).max(1);
-    let mut scaled: Vec<u8> = Vec::new();
+    let mut scaled: Vec<T> = Vec::new();
     for taps in &lines {
         let covered = narrowed.chunks_exact(stride).skip(taps.first.saturating_sub(top));
-        let mut sums = vec![1 << (PRECISION - 1); stride];
+        let mut sums = vec![T::Sum::from(HALF); stride];
         for (line, weight) in covered.zip(&taps.weights) {
             for (sum, value) in sums.iter_mut().zip(line) {
-                *sum += i32::from(*value) * weight;
+                *sum += value.widened() * T::Sum::from(*weight);
             }
         }
-        scaled.extend(sums.into_iter().map(whole));
+        scaled.extend(sums.into_iter().map(T::narrowed));
     }
     let mut row = Vec::with_capacity(size.numbers());
     for channel in 0..size.channels {
@@ -86,19 +89,14 @@ pub(super) fn fit(picture: &Picture, size: Size) -> Vec<u8> {
 }
 
 /// The weighted sum of up to four channels of pixels.
-fn weigh<'a>(pixels: impl Iterator<Item = &'a [u8]>, weights: &[i32]) -> [u8; 4] {
-    let mut sums = [1 << (PRECISION - 1); 4];
+fn weigh<'a, T: Sample + 'a>(pixels: impl Iterator<Item = &'a [T]>, weights: &[i32]) -> [T; 4] {
+    let mut sums = [T::Sum::from(HALF); 4];
     for (pixel, weight) in pixels.zip(weights) {
         for (sum, value) in sums.iter_mut().zip(pixel) {
-            *sum += i32::from(*value) * weight;
+            *sum += value.widened() * T::Sum::from(*weight);
         }
     }
-    sums.map(whole)
-}
-
-/// A sum without the bits after the point.
-fn whole(sum: i32) -> u8 {
-    u8::saturating_from(sum >> PRECISION)
+    sums.map(T::narrowed)
 }
 
 /// The parts of an image's width and height that have the aspect of the output, around the centre.
@@ -160,8 +158,8 @@ mod tests {
     use sojourn_protocol::digest::Digest;
 
     /// A picture of a formula, which the digests below were made of too.
-    fn picture(width: usize, height: usize, color: Color) -> Picture {
-        let depth = color.bytes();
+    fn picture(width: usize, height: usize, color: Color) -> Picture<u8> {
+        let depth = color.channels();
         let mut pixels = Vec::new();
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let each = (0..depth).map(|c| (x * x * 7 + y * 13 * (x % 5) + c * 50 + x * y) % 256);
@@ -239,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_over_is_cut_at_both_ends() {
         // Black, white and black, side by side.
-        let line = [[0; 4], [255; 4], [0; 4]].concat();
+        let line = [[0u8; 4], [255; 4], [0; 4]].concat();
         let wide = Picture {
             width: 12,
             height: 4,
@@ -248,6 +246,23 @@ mod tests {
             orientation: Orientation::Upright,
         };
         assert_eq!(fit(&wide, size(4, 4, 1)), [255; 16]);
+    }
+
+    #[test]
+    fn two_bytes_are_scaled_as_one() {
+        let bytes = picture(9, 7, Color::Rgb);
+        let words = Picture {
+            width: 9,
+            height: 7,
+            color: Color::Rgb,
+            pixels: bytes.pixels.iter().map(|value| u16::from(*value) * 257).collect(),
+            orientation: Orientation::Upright,
+        };
+        let size = size(4, 4, 3);
+        for (byte, word) in fit(&bytes, size).into_iter().zip(fit(&words, size)) {
+            // Each of the two passes rounds by half a step.
+            assert!((byte.number() - word.number()).abs() <= 1.1, "{byte} {word}");
+        }
     }
 
     proptest! {

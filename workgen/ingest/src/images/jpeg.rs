@@ -22,7 +22,7 @@ const MAX_SCANS: usize = 100;
 
 /// Decodes a file, of 8 bits and Huffman's code, baseline or progressive: gray as gray, all else as RGB. CMYK is taken as
 /// Adobe writes it, inverted. Profiles of colors are left aside.
-pub(super) fn decode(file: &[u8]) -> Result<Picture, Problem> {
+pub(super) fn decode(file: &[u8]) -> Result<Picture<u8>, Problem> {
     // Without the strict mode what is missing would be gray.
     let options = DecoderOptions::default()
         .set_use_unsafe(false)
@@ -51,7 +51,7 @@ pub(super) fn decode(file: &[u8]) -> Result<Picture, Problem> {
         _ => return Err(bad("its colors are none of gray, YCbCr, RGB, CMYK and YCCK")),
     };
     let pixels = decoder.decode().map_err(problem)?;
-    if pixels.len() != width.saturating_mul(height).saturating_mul(color.bytes()) {
+    if pixels.len() != width.saturating_mul(height).saturating_mul(color.channels()) {
         return Err(bad("its colors aren't as many as it says"));
     }
     Ok(Picture { width, height, color, pixels, orientation })

@@ -1,6 +1,6 @@
 //! A look at a folder of images that no job describes yet.
 
-use super::{decode::decode, fit::Size, picture::Color, walk::Walk};
+use super::{decode::decode, fit::Size, walk::Walk};
 use crate::{
     bounds::{SharedBounds, Step},
     error::{IngestError, Place, Problem},
@@ -49,10 +49,11 @@ pub(crate) fn look(
         file.raw()?.read_to_end(&mut bytes).map_err(|error| file.failed(error))?;
         let any = Size { channels: 3, height: 1, width: 1 };
         let picture = decode(&bytes, any).map_err(|problem| file.refuse(problem))?;
-        bounds.admit(Step::Unpacked(to_u64(picture.pixels.len())))?;
-        is_gray &= picture.color == Color::Gray;
-        widths.push(u32::saturating_from(picture.width));
-        heights.push(u32::saturating_from(picture.height));
+        bounds.admit(Step::Unpacked(to_u64(picture.bytes())))?;
+        is_gray &= picture.is_gray();
+        let (width, height) = picture.size();
+        widths.push(u32::saturating_from(width));
+        heights.push(u32::saturating_from(height));
     }
     let middle = |mut sides: Vec<u32>| {
         sides.sort_unstable();

@@ -1,8 +1,11 @@
-//! Images: a folder with a folder of JPEG and PNG files for each class, or for predictions a folder of images, or one image.
+//! Images: a folder with a folder of JPEG, PNG, TIFF and WebP files for each class, or for predictions a folder of images, or one
+//! image.
 //!
 //! ```text
-//! walk: files in order -- one file --> decode: 8 bits, gray or RGB --> fit: to the shape of a row --> a row of bytes
+//! walk: files in order -- one file --> decode: gray or RGB --> fit: to the shape of a row --> a row of numbers from 0 to 255
 //! ```
+//!
+//! Numbers are whole, a byte each in shards, unless an image has 16 bits a channel: then they have steps of 1/257.
 //!
 //! A row is the same bytes on any machine. So nothing in here may depend on the instructions that a processor has: JPEG is
 //! decoded without vector code, and images are scaled in whole numbers.
@@ -18,8 +21,12 @@ mod look;
 mod picture;
 mod png;
 mod rows;
+mod sample;
+mod tiff;
 mod walk;
+mod webp;
 
+use decode::has_words;
 pub(crate) use decode::is_image;
 pub use look::ImagesProfile;
 pub(crate) use look::look;
@@ -51,6 +58,8 @@ pub(crate) struct Images {
     size: Size,
     /// The treatment of those that can't be read.
     on_bad: OnBad,
+    /// Has one of them 16 bits a channel?
+    has_words: bool,
     /// Of all files.
     bytes: u64,
     bounds: SharedBounds,
@@ -74,7 +83,8 @@ impl Images {
     ) -> Result<Option<Self>, IngestError> {
         let Some(folder) = finder.folder_without_data(key, &source.data)? else { return Ok(None) };
         let labelled = matches!(reading.wanted, Wanted::Labelled);
-        let counted = Counted::of(Walk::new(&folder, &source.data)?, labelled)?;
+        let bounds = SharedBounds::clone(finder.bounds());
+        let counted = Counted::of(Walk::new(&folder, &source.data)?, labelled, &bounds)?;
         let Some(first) = counted.classed.as_ref().or(counted.bare.as_ref()) else {
             let Some(other) = counted.other else { return Ok(None) };
             return Err(Place::of(&other).refuse(Problem::OtherImage));
@@ -94,9 +104,8 @@ impl Images {
         }
         let schema = schema(source, first, size, counted.classed.is_some());
         let (files, bytes) = (Files::Folder(folder), counted.bytes);
-        let bounds = SharedBounds::clone(finder.bounds());
-        let on_bad = reading.on_bad_image;
-        Ok(Some(Self { files, schema, size, on_bad, bytes, bounds }))
+        let (on_bad, has_words) = (reading.on_bad_image, counted.has_words);
+        Ok(Some(Self { files, schema, size, on_bad, has_words, bytes, bounds }))
     }
 
     /// One image, to predict.
@@ -112,7 +121,8 @@ impl Images {
         let schema = schema(source, file.shown(), size, false);
         let (bytes, bounds) = (file.bytes(), SharedBounds::clone(file.bounds()));
         let on_bad = OnBad::Refuse;
-        Ok(Self { bytes, files: Files::One(file), schema, size, on_bad, bounds })
+        let has_words = has_words(&mut file.raw()?);
+        Ok(Self { bytes, files: Files::One(file), schema, size, on_bad, has_words, bounds })
     }
 }
 
@@ -128,11 +138,13 @@ struct Counted {
     /// Files that are no images.
     skipped: u64,
     bytes: u64,
+    /// Has one of them 16 bits a channel?
+    has_words: bool,
 }
 
 impl Counted {
     /// Of data to train on, images that aren't read are a matter of the passes.
-    fn of(mut walk: Walk, is_labelled: bool) -> Result<Self, IngestError> {
+    fn of(mut walk: Walk, is_labelled: bool, bounds: &SharedBounds) -> Result<Self, IngestError> {
         let mut counted = Self::default();
         while let Some(found) = walk.next()? {
             let first = match (found.is_read, found.class) {
@@ -141,6 +153,10 @@ impl Counted {
                 (false, _) if is_labelled => &mut counted.other,
                 (false, _) => return Err(Place::of(&found.shown).refuse(Problem::OtherImage)),
             };
+            if !counted.has_words && found.is_read {
+                let file = SourceFile::at(found.path.clone(), &found.shown, bounds)?;
+                counted.has_words = has_words(&mut file.raw()?);
+            }
             first.get_or_insert(found.shown);
             let bytes = found.path.metadata().map_err(IngestError::io("look at", &found.path))?;
             counted.bytes = counted.bytes.saturating_add(bytes.len());
@@ -223,6 +239,6 @@ impl Table for Images {
     }
 
     fn element(&self) -> Element {
-        Element::Byte
+        if self.has_words { Element::Single } else { Element::Byte }
     }
 }

@@ -1,24 +1,55 @@
 //! Pixels in memory.
 
-use super::exif::Orientation;
+use super::{exif::Orientation, sample::Sample};
 use crate::error::Problem;
 
 /// Most pixels of an image, which is decoded whole: 8192 x 8192.
 pub(super) const MAX_PIXELS: usize = 1 << 26;
 
+/// An image with a byte, or with two, for each number of a pixel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Decoded {
+    Bytes(Picture<u8>),
+    Words(Picture<u16>),
+}
+
+impl Decoded {
+    /// Bytes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Decoded::Bytes(picture) => size_of_val(picture.pixels.as_slice()),
+            Decoded::Words(picture) => size_of_val(picture.pixels.as_slice()),
+        }
+    }
+
+    /// Is it gray?
+    pub(super) fn is_gray(&self) -> bool {
+        let (Decoded::Bytes(Picture { color, .. }) | Decoded::Words(Picture { color, .. })) = self;
+        *color == Color::Gray
+    }
+
+    /// Width and height in pixels.
+    pub(super) fn size(&self) -> (usize, usize) {
+        match self {
+            Decoded::Bytes(Picture { width, height, .. })
+            | Decoded::Words(Picture { width, height, .. }) => (*width, *height),
+        }
+    }
+}
+
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Picture {
+pub(super) struct Picture<T> {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) color: Color,
     /// Row after row, pixel after pixel.
-    pub(super) pixels: Vec<u8>,
+    pub(super) pixels: Vec<T>,
     /// How it is yet to be turned.
     pub(super) orientation: Orientation,
 }
 
-/// The numbers of a pixel, a byte each.
+/// The numbers of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Color {
     Gray,
@@ -28,7 +59,7 @@ pub(super) enum Color {
 }
 
 impl Color {
-    pub(super) const fn bytes(self) -> usize {
+    pub(super) const fn channels(self) -> usize {
         match self {
             Color::Gray => 1,
             Color::GrayAlpha => 2,
@@ -47,7 +78,7 @@ pub(super) fn check(width: usize, height: usize) -> Result<(), Problem> {
     }
 }
 
-impl Picture {
+impl<T: Sample> Picture<T> {
     /// Without alpha, which is dropped: the colors stay what the file says. So do Pillow's `convert`, and with it torchvision
     /// and Keras.
     pub(super) fn plain(mut self, is_gray: bool) -> Self {
@@ -60,10 +91,10 @@ impl Picture {
             return self;
         }
         let is_colored = matches!(self.color, Color::Rgb | Color::RgbAlpha);
-        let each = self.pixels.chunks_exact(self.color.bytes());
+        let each = self.pixels.chunks_exact(self.color.channels());
         self.pixels = match to {
             Color::Gray if is_colored => each.map(luma).collect(),
-            _ => each.flat_map(|pixel| pixel.iter().take(to.bytes()).copied()).collect(),
+            _ => each.flat_map(|pixel| pixel.iter().take(to.channels()).copied()).collect(),
         };
         self.color = to;
         self
@@ -77,12 +108,12 @@ impl Picture {
         }
         let is = (self.width, self.height);
         let (width, height) = if turn.swaps() { (self.height, self.width) } else { is };
-        let bytes = self.color.bytes();
+        let channels = self.color.channels();
         let mut pixels = Vec::with_capacity(self.pixels.len());
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let (x, y) = turn.stored((x, y), is);
-            let start = y.saturating_mul(self.width).saturating_add(x).saturating_mul(bytes);
-            let pixel = self.pixels.get(start..start.saturating_add(bytes));
+            let start = y.saturating_mul(self.width).saturating_add(x).saturating_mul(channels);
+            let pixel = self.pixels.get(start..start.saturating_add(channels));
             pixels.extend_from_slice(pixel.unwrap_or_default());
         }
         Self { width, height, pixels, orientation: Orientation::Upright, ..self }
@@ -90,13 +121,8 @@ impl Picture {
 }
 
 /// The brightness of a color by ITU-R BT.601, in whole numbers, as Pillow has it.
-fn luma(pixel: &[u8]) -> u8 {
-    let weights = [19_595, 38_470, 7_471];
-    let sum: u32 =
-        pixel.iter().zip(weights).map(|(value, weight)| u32::from(*value) * weight).sum();
-    // The weights sum to 2^16.
-    let [_, luma, ..] = (sum + (1 << 15)).to_be_bytes();
-    luma
+fn luma<T: Sample>(pixel: &[T]) -> T {
+    T::mixed(pixel, [19_595, 38_470, 7_471])
 }
 
 #[cfg(test)]
@@ -135,7 +161,7 @@ mod tests {
                 width: 3,
                 height: 2,
                 color: Color::Gray,
-                pixels: (0..6).collect(),
+                pixels: (0..6u8).collect(),
                 orientation,
             };
             let turned = picture.upright();

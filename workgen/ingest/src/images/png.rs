@@ -1,19 +1,27 @@
-//! PNG to pixels of 8 bits. It is lossless, so any decoder gives the same.
+//! PNG to pixels. It is lossless, so any decoder gives the same.
 
 use super::{
     exif::Orientation,
-    picture::{Color, Picture, check},
+    picture::{Color, Decoded, Picture, check},
 };
 use crate::error::Problem;
-use ::png::{ColorType, Decoder, DecodingError, Transformations};
+use ::png::{BitDepth, ColorType, Decoder, DecodingError, Transformations};
 use sojourn_protocol::quantity::to_usize;
 use std::io::Cursor;
 
-/// Decodes a file: palettes and fewer bits become 8 bits a channel, and of 16 bits the upper 8 are taken. Profiles of colors
-/// and gamma are left aside. Of an animation it is the image that programs show that know none.
-pub(super) fn decode(file: &[u8]) -> Result<Picture, Problem> {
+/// Bytes of a file up to the bits of a channel.
+pub(super) const HEADER: usize = 25;
+
+/// Are 16 bits those of a channel?
+pub(super) fn has_words(header: &[u8; HEADER]) -> bool {
+    header.last() == Some(&16)
+}
+
+/// Decodes a file: palettes and fewer bits become 8 bits a channel. Profiles of colors and gamma are left aside. Of an animation
+/// it is the image that programs show that know none.
+pub(super) fn decode(file: &[u8]) -> Result<Decoded, Problem> {
     let mut decoder = Decoder::new(Cursor::new(file));
-    decoder.set_transformations(Transformations::normalize_to_color8());
+    decoder.set_transformations(Transformations::EXPAND);
     // Compressed texts are for people.
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
@@ -34,11 +42,18 @@ pub(super) fn decode(file: &[u8]) -> Result<Picture, Problem> {
         ColorType::Rgba => Color::RgbAlpha,
         ColorType::Indexed => return Err(bad("its palette is missing")),
     };
-    let wanted = width.saturating_mul(height).saturating_mul(color.bytes());
-    if pixels.len() != wanted {
+    let has_words = frame.bit_depth == BitDepth::Sixteen;
+    let each = if has_words { 2 } else { 1 };
+    let wanted = width.saturating_mul(height).saturating_mul(color.channels());
+    if pixels.len() != wanted.saturating_mul(each) {
         return Err(bad("it has another size than it says"));
     }
-    Ok(Picture { width, height, color, pixels, orientation })
+    if !has_words {
+        return Ok(Decoded::Bytes(Picture { width, height, color, pixels, orientation }));
+    }
+    let (words, _) = pixels.as_chunks();
+    let pixels = words.iter().map(|word| u16::from_be_bytes(*word)).collect();
+    Ok(Decoded::Words(Picture { width, height, color, pixels, orientation }))
 }
 
 fn problem(error: DecodingError) -> Problem {

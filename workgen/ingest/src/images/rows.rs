@@ -4,6 +4,8 @@ use super::{
     Files, Images,
     decode::decode,
     fit::fit,
+    picture::Decoded,
+    sample::Sample,
     walk::{Found, Walk},
 };
 use crate::{
@@ -76,9 +78,17 @@ impl<'a> ImageRows<'a> {
             Ok(picture) => picture,
             Err(problem) => return Ok(Some(problem)),
         };
-        file.bounds().admit(Step::Unpacked(to_u64(picture.pixels.len())))?;
+        file.bounds().admit(Step::Unpacked(to_u64(picture.bytes())))?;
         self.numbers.clear();
-        self.numbers.extend(fit(&picture, size).into_iter().map(f32::from));
+        match &picture {
+            Decoded::Bytes(picture) => {
+                self.numbers.extend(fit(picture, size).into_iter().map(Sample::number));
+            }
+            Decoded::Words(picture) if self.images.has_words => {
+                self.numbers.extend(fit(picture, size).into_iter().map(Sample::number));
+            }
+            Decoded::Words(_) => return Err(file.refuse(Problem::Changed)),
+        }
         debug_assert_eq!(self.numbers.len(), size.numbers());
         Ok(None)
     }

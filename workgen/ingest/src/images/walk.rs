@@ -14,12 +14,10 @@ use std::{
 /// Folders in folders: more are a link to a folder above.
 const MAX_DEPTH: usize = 32;
 /// Endings of files that are read. The content says which of the formats it is.
-const IMAGES: [&str; 3] = ["jpeg", "jpg", "png"];
+const IMAGES: [&str; 6] = ["jpeg", "jpg", "png", "tif", "tiff", "webp"];
 /// Endings of images that aren't read: to leave them out in silence would lose rows.
-const OTHER_IMAGES: [&str; 14] = [
-    "avif", "bmp", "gif", "heic", "heif", "jfif", "jp2", "jxl", "pgm", "ppm", "svg", "tif", "tiff",
-    "webp",
-];
+const OTHER_IMAGES: [&str; 11] =
+    ["avif", "bmp", "gif", "heic", "heif", "jfif", "jp2", "jxl", "pgm", "ppm", "svg"];
 
 /// An image of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,10 +24,11 @@ pub use table::TableProfile;
 use crate::{
     bounds::Bounds,
     error::{IngestError, Problem},
+    excel,
     format::{Kind, kind_of_all},
     images,
     progress::Progress,
-    source::Finder,
+    source::{Finder, SourceFile},
 };
 use serde::Serialize;
 use sojourn_protocol::spec::{FileKind, Separator};
@@ -37,7 +38,7 @@ use std::{path::Path, sync::Arc};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Profile {
-    /// A table: CSV or Parquet.
+    /// A table: CSV, JSON lines, Parquet or Excel.
     Table(TableProfile),
     /// Arrays by name, of the first file.
     Arrays {
@@ -91,6 +92,7 @@ pub fn profile(
     let parts = encoding::found(finder.find(KEY, wanted.data)?)?;
     Ok(match kind_of_all(&parts)? {
         Some(Kind::Parquet) => Profile::Table(table::of_parquet(wanted.data, parts, &mut finder)?),
+        Some(Kind::JsonLines) => Profile::Table(table::of_json_lines(wanted.data, parts)?),
         Some(Kind::Arrays(kind)) => {
             let first = parts.into_iter().next();
             let arrays = first.map(|first| crate::array::headers(&mut finder, kind, first));
@@ -102,6 +104,13 @@ pub fn profile(
         Some(Kind::Image) => {
             let image = crate::error::Place::of(wanted.data);
             return Err(image.refuse(Problem::OneImage));
+        }
+        Some(Kind::Excel) => {
+            let copies = parts.iter().map(|part| excel::as_text(&mut finder, part));
+            let copies: Vec<SourceFile> = copies.collect::<Result<_, _>>()?;
+            let comma = Some(Separator::Comma);
+            let table = table::of_csv(&copies, comma, &mut finder)?;
+            Profile::Table(TableProfile { format: FileKind::Excel, separator: None, ..table })
         }
         Some(Kind::Csv) | None => {
             Profile::Table(table::of_csv(&parts, wanted.separator, &mut finder)?)

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     csv::of_header,
     error::{IngestError, Place},
+    json_lines,
     missing::MissingValues,
     number::{number, truth},
     parquet,
@@ -16,8 +17,8 @@ use crate::{
 use serde::Serialize;
 use sojourn_protocol::spec::{FileKind, Separator, TextEncoding};
 
-/// Different values that are kept of each column of a Parquet file, whose columns aren't counted beforehand.
-const MAX_PARQUET_VALUES: usize = 1 << 10;
+/// Different values that are kept of each column of files whose columns aren't counted beforehand.
+const MAX_NAMED_VALUES: usize = 1 << 10;
 /// Records that are shown of those with another number of fields.
 const MAX_ODD: usize = 3;
 
@@ -127,18 +128,39 @@ pub(super) fn of_parquet(
     parts: Vec<SourceFile>,
     finder: &mut Finder<'_>,
 ) -> Result<TableProfile, IngestError> {
+    of_named(FileKind::Parquet, |take| parquet::each_row(finder, shown, parts, take))
+}
+
+/// Looks at files with an object in each line.
+pub(super) fn of_json_lines(
+    shown: &str,
+    parts: Vec<SourceFile>,
+) -> Result<TableProfile, IngestError> {
+    of_named(FileKind::JsonLines, |take| json_lines::each_row(shown, parts, take))
+}
+
+/// Takes the number of a row, from 1, and a field with its column.
+type Take<'a> = &'a mut dyn FnMut(u64, usize, &[u8]);
+/// Columns, each with the kind of values for which it can't be read.
+type NamedColumns = Vec<(String, Option<&'static str>)>;
+
+/// Looks at all fields of files that have the names of their columns.
+fn of_named(
+    format: FileKind,
+    each_row: impl FnOnce(Take<'_>) -> Result<NamedColumns, IngestError>,
+) -> Result<TableProfile, IngestError> {
     let mut tallies: Vec<Tally> = Vec::new();
     let mut rows = 0;
     let mut take = |row: u64, index: usize, field: &[u8]| {
         rows = row;
         while tallies.len() <= index {
-            tallies.push(Tally::keeping(MAX_PARQUET_VALUES));
+            tallies.push(Tally::keeping(MAX_NAMED_VALUES));
         }
         if let Some(tally) = tallies.get_mut(index) {
             tally.take(field, row);
         }
     };
-    let named = parquet::each_row(finder, shown, parts, &mut take)?;
+    let named = each_row(&mut take)?;
     tallies.resize_with(named.len(), Tally::new);
     let columns = named.into_iter().zip(tallies).map(|((name, unreadable), tally)| {
         let mut column = tally.finish(name);
@@ -146,7 +168,7 @@ pub(super) fn of_parquet(
         column
     });
     Ok(TableProfile {
-        format: FileKind::Parquet,
+        format,
         separator: None,
         encoding: TextEncoding::Utf8,
         has_header: true,

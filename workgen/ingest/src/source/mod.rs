@@ -172,8 +172,14 @@ fn metadata(key: &'static str, path: &Path) -> Result<fs::Metadata, IngestError>
 }
 
 /// The kinds of files that may be parts of a source.
-const PARTS: [FileKind; 4] =
-    [FileKind::Csv, FileKind::Parquet, FileKind::Npz, FileKind::Safetensors];
+const PARTS: [FileKind; 6] = [
+    FileKind::Csv,
+    FileKind::JsonLines,
+    FileKind::Parquet,
+    FileKind::Excel,
+    FileKind::Npz,
+    FileKind::Safetensors,
+];
 
 /// A file of data: where it lies, what the job calls it, and of which kind its name says it is.
 type DataFile = (PathBuf, String, FileKind);

@@ -268,6 +268,7 @@ fn progress_counts_both_passes_and_tells_of_copies() {
         Progress::Loading { from, .. } => copied.push((from.to_owned(), 0)),
         Progress::Loaded { from, bytes, .. } => copied.push((from.to_owned(), bytes)),
         Progress::Separated { .. }
+        | Progress::Sheet { .. }
         | Progress::Dropped { .. }
         | Progress::Unlabelled { .. }
         | Progress::SameClass { .. }

@@ -12,6 +12,10 @@ use sojourn_protocol::{
 };
 use std::{os::unix::fs::symlink, path::Path};
 use tempfile::TempDir;
+use tiff::encoder::{
+    TiffEncoder,
+    colortype::{Gray16, Gray32Float},
+};
 
 const JOB: &str = "train = \"images/\"\nshape = [3, 2, 2]\nshards = 1\nvalid = 0.5";
 /// Files that Pillow wrote, of 24 x 16 pixels: red grows to the right, green down, and blue falls.
@@ -21,6 +25,14 @@ const JPEG: [(&str, &[u8]); 4] = [
     ("cmyk", include_bytes!("jpeg/cmyk.jpg")),
     ("turned", include_bytes!("jpeg/turned.jpg")),
 ];
+/// The same without loss, and with loss, by Pillow.
+const LOSSLESS: [&[u8]; 3] = [
+    include_bytes!("pictures/lossless.webp"),
+    include_bytes!("pictures/lzw.tif"),
+    include_bytes!("pictures/deflate.tif"),
+];
+const LOSSY: [&[u8]; 2] =
+    [include_bytes!("pictures/lossy.webp"), include_bytes!("pictures/alpha.webp")];
 const GRAY_JPEG: &[u8] = include_bytes!("jpeg/gray.jpg");
 
 fn png_of(color: ColorType, depth: BitDepth, (width, height): (u32, u32), data: &[u8]) -> Vec<u8> {
@@ -212,11 +224,11 @@ fn what_a_job_says_about_other_data_is_refused() {
     }
     assert_eq!(
         with("missing = \"zero\""),
-        "images/a/1.png: `data.missing` is for tables (CSV and Parquet), and this is none"
+        "images/a/1.png: `data.missing` is for tables (CSV, JSON lines, Parquet and Excel), and this is none"
     );
     assert_eq!(
         refused("train = \"images\"", &[("images/notes.txt", Vec::new())]),
-        "`data.train`: the folder `images` holds no `.csv`, `.parquet`, `.npz` or `.safetensors` file, no JPEG or PNG image, and no `.txt` file, which `data.window` would cut"
+        "`data.train`: the folder `images` holds no `.csv`, `.jsonl`, `.parquet`, `.xlsx`, `.npz` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, which `data.window` would cut"
     );
     assert_eq!(
         refused(JOB, &[("images/a/1.png", plain([1; 3]))]),
@@ -238,13 +250,13 @@ fn files_of_a_folder_that_are_no_rows_are_named() {
         "images/0.png: it lies in no folder of a class, and other images do; move it into that of its class, or out of here"
     );
     assert_eq!(
-        told("a/x.webp", Vec::new()),
-        "images/a/x.webp: of images JPEG and PNG are read; convert it, or move it out of here"
+        told("a/x.gif", Vec::new()),
+        "images/a/x.gif: of images JPEG, PNG, TIFF and WebP are read; convert it, or move it out of here"
     );
     assert_eq!(told("a/x.png", Vec::new()), "images/a/x.png: the file is empty");
     assert_eq!(
         told("a/x.jpg", b"GIF89a".to_vec()),
-        "images/a/x.jpg: it is neither a JPEG nor a PNG, as its name says"
+        "images/a/x.jpg: it is no JPEG, PNG, TIFF or WebP image, as its name says"
     );
     let dir = folder(&[("images/a/1.png", plain([1; 3]))]);
     symlink(dir.path().join("images"), dir.path().join("images/b")).unwrap();
@@ -269,13 +281,79 @@ fn every_kind_of_png_becomes_eight_bits() {
     assert_eq!(of(Grayscale, Eight, (2, 1), &[7, 200], &[1, 1, 2]), [7, 200]);
     assert_eq!(of(Grayscale, Eight, (2, 1), &[7, 200], &[3, 1, 2]), [7, 200, 7, 200, 7, 200]);
     assert_eq!(of(Grayscale, One, (2, 1), &[0b0100_0000], &[1, 1, 2]), [0, 255]);
-    assert_eq!(of(Grayscale, Sixteen, (1, 1), &[0x12, 0xff], &[1, 1, 1]), [0x12]);
+    assert_eq!(of(Grayscale, Sixteen, (1, 1), &[0x12, 0xff], &[1, 1, 1]), [0x12], "rounded off");
     assert_eq!(of(GrayscaleAlpha, Eight, (1, 1), &[9, 0], &[3, 1, 1]), [9, 9, 9]);
     assert_eq!(of(Rgb, Sixteen, (1, 1), &[1, 9, 2, 9, 3, 9], &[3, 1, 1]), [1, 2, 3]);
     assert_eq!(of(Rgba, Eight, (1, 1), &[1, 2, 3, 0], &[3, 1, 1]), [1, 2, 3], "alpha is dropped");
     assert_eq!(of(Indexed, Eight, (2, 1), &[0, 1], &[3, 1, 2]), [9, 90, 8, 80, 7, 70]);
     // Pillow: `Image.new("RGB", (1, 1), (200, 100, 50)).convert("L")`.
     assert_eq!(of(Rgb, Eight, (1, 1), &[200, 100, 50], &[1, 1, 1]), [124]);
+}
+
+#[test]
+fn webp_and_tiff_are_read_as_pillow_reads_them() {
+    let at = |row: &[u8], x: usize, y: usize| [0, 1, 2].map(|c| row[c * 384 + y * 24 + x]);
+    for file in LOSSLESS {
+        let row = one(file, &[3, 16, 24]).unwrap();
+        for (x, y) in (0..16).flat_map(|y| (0..24).map(move |x| (x, y))) {
+            let color = [x * 10, y * 15, 255 - x * 10].map(|value| value as u8);
+            assert_eq!(at(&row, x, y), color, "{x} {y}");
+        }
+    }
+    for file in LOSSY {
+        let row = one(file, &[3, 16, 24]).unwrap();
+        let corners = [(0, 0), (23, 0), (0, 15), (23, 15)].map(|(x, y)| at(&row, x, y));
+        assert_eq!(corners, [[14, 4, 249], [221, 6, 26], [9, 220, 255], [222, 223, 36]]);
+        let sum: u32 = row.iter().map(|value| u32::from(*value)).sum();
+        assert_eq!(sum, 141_161);
+    }
+}
+
+/// A TIFF of 16 bits, gray.
+fn words(pixels: &[u16], width: u32) -> Vec<u8> {
+    let mut file = std::io::Cursor::new(Vec::new());
+    let mut encoder = TiffEncoder::new(&mut file).unwrap();
+    let height = pixels.len() as u32 / width;
+    encoder.write_image::<Gray16>(width, height, pixels).unwrap();
+    file.into_inner()
+}
+
+#[test]
+fn sixteen_bits_are_kept_and_bytes_beside_them_are_the_same_numbers() {
+    let deep: Vec<u16> = vec![0, 1, 256, 257, 0x12ff, u16::MAX];
+    let bytes: Vec<u8> = deep.iter().flat_map(|word| word.to_be_bytes()).collect();
+    let png = png_of(ColorType::Grayscale, BitDepth::Sixteen, (3, 2), &bytes);
+    let plain = png_of(ColorType::Grayscale, BitDepth::Eight, (3, 2), &[0, 1, 2, 3, 4, 255]);
+    let dir = folder(&[
+        ("images/a/1.png", png),
+        ("images/a/2.tif", words(&deep, 3)),
+        // The content says what it is.
+        ("images/b/1.jpg", words(&deep, 3)),
+        ("images/b/2.png", plain),
+    ]);
+    let rows = read(dir.path(), "images", &[1, 2, 3]).unwrap();
+    let expected: Vec<f32> = deep.iter().map(|word| f32::from(*word) / 257.0).collect();
+    for (numbers, _) in &rows[..3] {
+        assert_eq!(numbers, &expected);
+    }
+    assert_eq!(rows[3].0, [0.0, 1.0, 2.0, 3.0, 4.0, 255.0]);
+    let data = "train = \"images/\"\nshape = [1, 2, 3]\nshards = 1\nvalid = 0.5";
+    let out = TempDir::new().unwrap();
+    let made = ingest(&job(data), dir.path(), out.path(), &mut |_| {}).unwrap();
+    let kept = super::numbers(&made, 6);
+    assert_eq!(kept.iter().filter(|row| **row == expected).count(), 3, "{kept:?}");
+}
+
+#[test]
+fn kinds_of_tiff_that_are_not_read_are_told() {
+    let mut file = std::io::Cursor::new(Vec::new());
+    let mut encoder = TiffEncoder::new(&mut file).unwrap();
+    encoder.write_image::<Gray32Float>(2, 1, &[0.5, 1.0]).unwrap();
+    assert_eq!(
+        one(&file.into_inner(), &[1, 1, 2]).unwrap_err(),
+        "a.png: the TIFF image is damaged, cut off, or of a kind that isn't read (of TIFF images gray and RGB of 8 or 16 bits are \
+         read, and this is Gray(32))"
+    );
 }
 
 /// Pixels as Pillow reads them may differ a little: the format leaves rounding to the decoder. Ours are the same everywhere.
@@ -371,7 +449,7 @@ fn labels_are_counted_without_a_look_at_the_images() {
     let surveyed = sojourn_ingest::survey(&spec, dir.path(), dir.path(), &mut |_| {}).unwrap();
     assert_eq!(surveyed.shape(), [3, 2, 2]);
     let error = check(&spec, dir.path(), dir.path(), &mut |_| {}).unwrap_err();
-    assert!(told(&error).starts_with("images/a/1.png: it is neither"), "{error}");
+    assert!(told(&error).starts_with("images/a/1.png: it is no JPEG"), "{error}");
 }
 
 #[test]
@@ -387,11 +465,13 @@ fn folders_whose_names_are_numbers_may_be_numbers_to_predict() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn altered_images_are_rows_or_refused(which in 0usize..6, at: prop::sample::Index, byte: u8, cut: prop::sample::Index, cuts: bool) {
+    fn altered_images_are_rows_or_refused(which in 0usize..11, at: prop::sample::Index, byte: u8, cut: prop::sample::Index, cuts: bool) {
         let png = png_of(ColorType::Indexed, BitDepth::Eight, (4, 4), &[1; 16]);
         let mut file = match which {
             5 => png,
             4 => GRAY_JPEG.to_vec(),
+            6..9 => LOSSLESS[which - 6].to_vec(),
+            9.. => LOSSY[which - 9].to_vec(),
             which => JPEG[which].1.to_vec(),
         };
         let at = at.index(file.len());

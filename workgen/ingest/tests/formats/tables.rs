@@ -206,7 +206,11 @@ fn keys_of_tables_are_refused_for_arrays_that_no_name_gives_away() {
     {
         let data = format!("train = \"t\"\nlabel = \"y\"\n{key} = {value}");
         let error = made(&data, dir.path()).unwrap_err();
-        let files = if key == "separator" { "CSV files" } else { "tables (CSV and Parquet)" };
+        let files = if key == "separator" {
+            "CSV files"
+        } else {
+            "tables (CSV, JSON lines, Parquet and Excel)"
+        };
         assert_eq!(told(&error), format!("t: `data.{key}` is for {files}, and this is none"));
     }
 }
