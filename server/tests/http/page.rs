@@ -161,8 +161,8 @@ async fn a_cancelled_job_goes_on_by_a_button() {
     assert_eq!(post(&world, &page, &with, "action=cancel").await.status, 303);
     assert!(text(&get(&world, &page, &with).await).contains(hidden));
     let state = async || {
-        let view: JobView = world.get(&format!("/v1/jobs/{job}"), &world.admin).await.json();
-        view.state
+        let detail: JobDetail = world.get(&format!("/v1/jobs/{job}"), &world.admin).await.json();
+        detail.summary.state
     };
     let refused = post(&world, &page, &with, "action=extend&epochs=3").await;
     assert_eq!((refused.status, state().await), (409, JobState::Cancelled));
