@@ -429,6 +429,7 @@ impl FileKind {
             (".ndjson", FileKind::JsonLines),
             (".parquet", FileKind::Parquet),
             (".xlsx", FileKind::Excel),
+            (".xlsm", FileKind::Excel),
             (".npz", FileKind::Npz),
             (".npy", FileKind::Npy),
             (".safetensors", FileKind::Safetensors),

@@ -2,7 +2,7 @@
 
 use crate::{
     label::LabelKind,
-    notation::{Reading, odd_words},
+    notation::{Reading, odd_words, strays},
     number::{clipped, short, some},
 };
 use serde::Serialize;
@@ -63,6 +63,9 @@ pub struct TakenColumn {
     /// Words among numbers that are taken for missing values.
     #[serde(skip)]
     pub(crate) odd_words: Vec<String>,
+    /// Fields that are numbers in another notation than the others: their rows are left out.
+    #[serde(skip)]
+    pub(crate) strays: u64,
     /// The position by which a column without a name is left out, from 1.
     #[serde(skip)]
     pub(crate) position: Option<u64>,
@@ -108,6 +111,7 @@ pub(crate) fn take(
                 because,
                 missing: column.missing,
                 odd_words: Vec::new(),
+                strays: 0,
                 position: None,
             };
             if column.name == label.0 {
@@ -145,6 +149,11 @@ pub(crate) fn take(
                 let because = format!("{} with {words} taken for missing", counted(odd, "field"));
                 let missing = column.missing + odd;
                 return TakenColumn { missing, odd_words, ..named(Taken::Number, because) };
+            }
+            if let Some(strays) = strays(column, reading) {
+                let odd = some(column.odd.iter().map(|odd| odd.field.as_str()), 2);
+                let because = format!("{} such as {odd} left out", counted(strays, "row"));
+                return TakenColumn { strays, ..named(Taken::Number, because) };
             }
             if is_iso_dates(column) {
                 return named(Taken::Dates, String::new());

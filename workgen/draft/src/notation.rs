@@ -6,6 +6,9 @@ use sojourn_protocol::spec::{DecimalSign, FileKind, Notation, ThousandsSign};
 /// A column may have so many different words among its numbers that are taken for missing values.
 const MAX_ODD_WORDS: usize = 5;
 
+/// A column of numbers may have one of so many in another notation.
+const MOST_STRAYS: u64 = 20;
+
 /// The notation that a table's numbers are in.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reading {
@@ -80,9 +83,24 @@ fn are_numbers(column: &ColumnProfile, notation: Notation) -> bool {
 pub(crate) fn odd_words(column: &ColumnProfile, reading: &Reading) -> Option<Vec<String>> {
     let numbers = reading.numbers(column);
     let words = column.words.as_ref()?;
-    // Nine of ten are numbers, and each of the others is one of these words.
-    let is_so =
-        10 * numbers >= 9 * column.values && numbers + words.values().sum::<u64>() == column.values;
+    // Nine of ten are numbers, and each of the others is one of these words; half of them do where these can't be values.
+    let most = 10 * numbers >= 9 * column.values;
+    let is_so = (most
+        || 2 * numbers >= column.values && words.keys().all(|word| is_no_value(word)))
+        && numbers + words.values().sum::<u64>() == column.values;
     let are_few = !words.is_empty() && words.len() <= MAX_ODD_WORDS;
     (is_so && are_few).then(|| words.keys().cloned().collect())
+}
+
+/// Is it an error of a spreadsheet, such as `#N/A`, or a sign alone, such as `-`?
+fn is_no_value(word: &str) -> bool {
+    word.starts_with('#') || !word.contains(char::is_alphanumeric)
+}
+
+/// The fields of a column of numbers that are numbers in another notation, where they are few and nothing else is among them.
+pub(crate) fn strays(column: &ColumnProfile, reading: &Reading) -> Option<u64> {
+    let strays = column.values - reading.numbers(column);
+    let words = column.words.as_ref()?;
+    (strays > 0 && strays.saturating_mul(MOST_STRAYS) <= column.values && words.is_empty())
+        .then_some(strays)
 }

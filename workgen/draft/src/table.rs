@@ -15,8 +15,8 @@ use sojourn_protocol::spec::{Separator, TextEncoding};
 /// The words that mean a missing value unless a job says others.
 const USUAL_MISSING: [&str; 6] = ["NA", "N/A", "NaN", "null", "?", "None"];
 
-/// A job leaves out lines with another number of fields where they are one of so many rows at most.
-const MOST_RAGGED: u64 = 100;
+/// A job leaves out what can't be read where that is one of so many rows at most.
+const MOST_SKIPPED: u64 = 20;
 
 /// Makes a job file for a table.
 pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, Vec<String>> {
@@ -80,8 +80,9 @@ fn problems(table: &TableProfile) -> Vec<String> {
         let separator = "a table has two columns or more: `--separator` says what separates them";
         problems.push(separator.to_owned());
     }
-    if table.ragged > 0 && !are_skipped(table) {
-        problems.push(ragged(table));
+    if !table.odd_lines.are_none() && !are_few(table.odd_lines.count, table) {
+        problems
+            .push(format!("{}; `on_bad_row = \"skip\"` would leave them out", odd_lines(table)));
     }
     if table.has_header {
         let mut names: Vec<&str> =
@@ -96,21 +97,26 @@ fn problems(table: &TableProfile) -> Vec<String> {
     problems
 }
 
-/// Are lines with another number of fields so few that the job leaves them out?
-fn are_skipped(table: &TableProfile) -> bool {
-    table.ragged > 0 && table.ragged.saturating_mul(MOST_RAGGED) <= table.rows
+/// Are these so few of the rows that the job leaves them out?
+fn are_few(count: u64, table: &TableProfile) -> bool {
+    count.saturating_mul(MOST_SKIPPED) <= table.rows
 }
 
-/// The lines with another number of fields.
-fn ragged(table: &TableProfile) -> String {
-    let first = table.ragged_lines.iter().map(|odd| format!("line {} ({})", odd.line, odd.field));
+/// The lines that are no rows.
+fn odd_lines(table: &TableProfile) -> String {
+    let lines = &table.odd_lines;
+    let first = lines.first.iter().map(|odd| format!("line {} ({})", odd.line, odd.field));
     let first: Vec<String> = first.collect();
-    format!(
-        "{} with another number of fields than the first, which has {}: {}",
-        counted(table.ragged, "line"),
-        table.columns.len(),
-        first.join(", ")
-    )
+    format!("{} that can't be read: {}", counted(lines.count, "line"), first.join(", "))
+}
+
+/// The first lines of the fields that are no numbers as the others of their columns are.
+fn strays(columns: &[TakenColumn]) -> Option<String> {
+    let stray = columns.iter().filter(|column| column.strays > 0);
+    let told: Vec<String> = stray
+        .map(|column| format!("{} of `{}`", counted(column.strays, "field"), column.column))
+        .collect();
+    (!told.is_empty()).then(|| format!("{} not written as the others", told.join(", ")))
 }
 
 /// Everything that was guessed, and the line that changes it.
@@ -127,9 +133,9 @@ fn remarks(
                 .to_owned(),
         );
     }
-    if are_skipped(table) {
-        let lines = ragged(table);
-        remarks.push(format!("{lines}; `on_bad_row = \"skip\"` leaves out what can't be read"));
+    let lines = (!table.odd_lines.are_none()).then(|| odd_lines(table));
+    for what in lines.into_iter().chain(strays(columns)) {
+        remarks.push(format!("{what}: `on_bad_row = \"skip\"` leaves such rows out"));
     }
     match table.encoding {
         TextEncoding::Utf8 => {}
@@ -203,11 +209,8 @@ fn job(
     if !table.has_header {
         job.line(format_args!("header = false                 # columns are called 1, 2, ...; or their names: [\"a\", \"b\"]"));
     }
-    if are_skipped(table) {
-        job.line(format_args!(
-            "on_bad_row = \"skip\"           # {} with another number of fields",
-            counted(table.ragged, "line")
-        ));
+    if !table.odd_lines.are_none() || strays(columns).is_some() {
+        job.line(format_args!("on_bad_row = \"skip\"           # a few rows can't be read"));
     }
     if reading.notation.decimal != Default::default() {
         job.line(format_args!("decimal = {}", quoted(reading.notation.decimal.text())));

@@ -495,13 +495,29 @@ fn a_few_lines_with_another_number_of_fields_are_left_out() {
     assert_eq!((label(&draft), classes), ("kind", 2));
     assert!(draft.job.contains("\non_bad_row = \"skip\" "), "{}", draft.job);
     assert!(
-        draft
-            .remarks
-            .iter()
-            .any(|remark| remark.starts_with("1 line with another number of fields")),
+        draft.remarks.iter().any(|remark| remark
+            .starts_with("1 line that can't be read: line 9 (4 fields, where the first has 3)")),
         "{:?}",
         draft.remarks
     );
+}
+
+#[test]
+fn a_number_that_is_written_in_another_way_is_no_word() {
+    let text = table("a,b,c,kind", |chance, row| {
+        let a = if row == 5 { "\"5,5\"".to_owned() } else { chance.decimal(9) };
+        let c = if row % 3 == 0 { "#N/A".to_owned() } else { chance.decimal(9) };
+        format!("{a},{},{c},{}", chance.decimal(9), chance.of(&["x", "y"]))
+    });
+    let (draft, classes) = drafted("stray.csv", text.as_bytes(), None);
+    assert_eq!((label(&draft), classes), ("kind", 2));
+    assert_eq!(taken(&draft, Taken::Number), ["a", "b", "c"]);
+    for line in ["on_bad_row = \"skip\"", "missing_values = "] {
+        assert!(draft.job.contains(line), "{}", draft.job);
+    }
+    let remark =
+        "1 field of `a` not written as the others: `on_bad_row = \"skip\"` leaves such rows out";
+    assert!(draft.remarks.iter().any(|of| of == remark), "{:?}", draft.remarks);
 }
 
 #[test]

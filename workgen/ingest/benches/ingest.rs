@@ -41,6 +41,9 @@ fn main() {
     run("measurements as CSV", "t.csv", 16, |path| {
         write(path, bytes, |value| format!("{}.{:06}", value % 10, value % 1_000_000))
     });
+    run("measurements as JSON lines", "t.jsonl", 16, |path| {
+        write(path, bytes, |value| format!("{}.{:06}", value % 10, value % 1_000_000))
+    });
     run("images as NPZ", "t.npz", 16, |path| write_npz(path, bytes, 32, CompressionMethod::Stored));
     run("images as NPZ, deflated", "t.npz", 16, |path| {
         write_npz(path, bytes, 32, CompressionMethod::Deflated)
@@ -90,8 +93,12 @@ fn run(kind: &str, name: &str, shards: u32, write: impl FnOnce(&Path) -> f64) {
     let path = folder.path().join(name);
     let bytes = write(&path);
     let job = job(name, shards);
-    // Of text both passes read all; of arrays the first reads labels alone.
-    let passes = if name == "t.csv" { 2.0 } else { 1.0 };
+    // Of text both passes read all; of arrays the first reads labels alone. The keys of objects take a pass of their own.
+    let passes = match name {
+        "t.csv" => 2.0,
+        "t.jsonl" => 3.0,
+        _ => 1.0,
+    };
     let start = Instant::now();
     let made = ingest(&job, folder.path(), &folder.path().join("out"), &mut |_| {}).unwrap();
     let megabytes_a_second = passes * bytes / 1e6 / start.elapsed().as_secs_f64();
@@ -116,22 +123,31 @@ fn hashing(path: &Path) -> f64 {
 
 /// Rows of numbers by a fixed recurrence, and a label; the file's size.
 fn write(path: &Path, wanted: f64, text: impl Fn(u64) -> String) -> f64 {
+    let is_json = path.extension().is_some_and(|ending| ending == "jsonl");
     let header: String = (0..COLUMNS).map(|column| format!("c{column},")).collect();
     let mut state = 1u64;
     // A few thousand different rows are as good as millions, and sooner made.
     let rows: String = (0..4096)
         .map(|index| {
             let fields: String = (0..COLUMNS)
-                .map(|_| {
+                .map(|column| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    text(state >> 33) + ","
+                    let value = text(state >> 33);
+                    if is_json { format!("\"c{column}\":{value},") } else { value + "," }
                 })
                 .collect();
-            format!("{fields}{}\n", index % 10)
+            let label = index % 10;
+            if is_json {
+                format!("{{{fields}\"y\":{label}}}\n")
+            } else {
+                format!("{fields}{label}\n")
+            }
         })
         .collect();
     let mut file = BufWriter::new(File::create(path).unwrap());
-    writeln!(file, "{header}y").unwrap();
+    if !is_json {
+        writeln!(file, "{header}y").unwrap();
+    }
     let mut bytes = 0.0;
     while bytes < wanted {
         file.write_all(rows.as_bytes()).unwrap();

@@ -16,16 +16,14 @@ use crate::{
 use sojourn_protocol::spec::{FileKind, Notation, OnBad, Separator, SourceSpec, TextEncoding};
 
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
+/// Workbooks of before 2007, and those with a password.
+const OLD_EXCEL: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// The first bytes of formats that are mistaken for CSV.
 const OTHER_FORMATS: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "compressed by gzip twice"),
     (b"\x28\xb5\x2f\xfd", "compressed by zstd twice"),
     (b"PK\x03\x04", "a ZIP archive or a spreadsheet"),
     (b"PAR1", "a Parquet file"),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "an old or an encrypted workbook of Excel; save it as `.xlsx` without a password",
-    ),
     (b"<!doctype html", "an HTML page"),
     (b"<html", "an HTML page"),
     (b"<?xml", "an XML document"),
@@ -165,6 +163,9 @@ pub(crate) fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     let start = file.start()?;
     if start.is_empty() {
         return Err(file.refuse(Problem::Empty));
+    }
+    if start.starts_with(OLD_EXCEL) {
+        return Err(file.refuse(Problem::OldExcel));
     }
     if start.starts_with(HDF5) {
         return Err(file.refuse(Problem::Hdf5));

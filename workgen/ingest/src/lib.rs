@@ -82,8 +82,8 @@ pub use error::{
 };
 pub use plan::Cut;
 pub use profile::{
-    ArrayProfile, ColumnProfile, Elements, ImagesProfile, MAX_VALUES, Odd, Profile, ProfileOf,
-    TableProfile, profile,
+    ArrayProfile, ColumnProfile, Elements, ImagesProfile, MAX_VALUES, Odd, OddLines, Profile,
+    ProfileOf, TableProfile, profile,
 };
 pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};

@@ -111,7 +111,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Takes back all lines of the last record but its first.
-    pub(super) fn take_back(&mut self) {
+    pub(crate) fn take_back(&mut self) {
         let lines = self.record.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::to_vec);
         let lines: Vec<Vec<u8>> = lines.collect();
         self.number = self.number.saturating_sub(to_u64(lines.len()));

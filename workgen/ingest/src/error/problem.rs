@@ -296,8 +296,17 @@ pub enum Problem {
     ParquetCodec(&'static str),
     #[error("it has no sheet of cells that is shown")]
     NoSheet,
-    #[error("the sheet `{text}`, which is the first, is empty", text = line(.0))]
+    #[error("the sheet `{text}`, which is the first, has no row of two cells or more", text = line(.0))]
     EmptySheet(String),
+    /// The cell that has it.
+    #[error(
+        "cell {0} has a formula and no value, as programs write it that don't compute; open the file in Excel or LibreOffice, and save it"
+    )]
+    FormulaWithoutValue(String),
+    #[error(
+        "the file is an old or an encrypted workbook of Excel; save it as `.xlsx`, without a password"
+    )]
+    OldExcel,
     #[error("the file is encrypted")]
     Encrypted,
     #[error("this program was built without {0}; `make build` builds the whole")]

@@ -14,10 +14,12 @@ use zip::{ZipArchive, result::ZipError};
 
 /// The most bytes of a member, unpacked.
 const MAX_MEMBER: u64 = 4 << 30;
+/// The most bytes between two tags, which are held in memory.
+const MAX_TEXT: usize = 64 << 20;
 /// Bytes that are unpacked at once.
 const CHUNK: usize = 256 << 10;
-/// The member that holds the words of all cells.
-const WORDS: &str = "xl/sharedStrings.xml";
+/// The member that holds the words of all cells, in small letters.
+const WORDS: &str = "xl/sharedstrings.xml";
 /// The attribute by which it says how many there are, in its first bytes.
 const COUNT: &[u8] = b"uniqueCount=\"";
 /// The fewest bytes of a word: `<si/>`.
@@ -35,8 +37,9 @@ pub(super) fn check(file: &SourceFile) -> Result<(), IngestError> {
     let mut chunk = vec![0; CHUNK];
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(bad)?;
-        let is_words = member.name().map_err(bad)?.eq_ignore_ascii_case(WORDS);
-        let (mut bytes, mut words) = (0, 0);
+        let name = member.name().map_err(bad)?.to_ascii_lowercase();
+        let (is_words, is_text) = (name == WORDS, name.ends_with(".xml"));
+        let (mut bytes, mut words, mut since_tag) = (0, 0, 0_usize);
         loop {
             let count = read_full(&mut member, &mut chunk).map_err(failed)?;
             let read = chunk.get(..count).unwrap_or_default();
@@ -50,6 +53,13 @@ pub(super) fn check(file: &SourceFile) -> Result<(), IngestError> {
             bytes += to_u64(count);
             if bytes > MAX_MEMBER {
                 return Err(damaged(format!("a member has over {MAX_MEMBER} bytes")));
+            }
+            since_tag = match read.iter().rposition(|byte| *byte == b'<') {
+                Some(at) => count - at,
+                None => since_tag.saturating_add(count),
+            };
+            if since_tag > MAX_TEXT && is_text {
+                return Err(damaged(format!("a cell has over {MAX_TEXT} bytes")));
             }
         }
         if words > bytes / WORD_BYTES {

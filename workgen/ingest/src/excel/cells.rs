@@ -1,29 +1,42 @@
 //! The cells of a sheet, and the text of its rows.
 
 use super::{Workbook, told};
-use crate::source::Raw;
-use calamine::{Cell, DataRef, ExcelDateTime, XlsxCellReader};
+use crate::{error::Problem, source::Raw};
+use calamine::{DataRef, ExcelDateTime, XlsxCellReader};
+use sojourn_protocol::quantity::SaturatingFrom as _;
 use std::{
     fmt::Write as _,
     io::{self, BufReader, Read},
 };
 
-/// The part of a sheet that has something in it, each number from 0.
+/// The part of a sheet that is its table, each number from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Used {
+    /// The first row with two cells that aren't empty: titles have one.
     first_row: u32,
     /// The first and the last column.
     columns: (u32, u32),
 }
 
 impl Used {
-    /// Goes over all cells of a sheet; none where they are all empty.
-    pub(super) fn of(book: &mut Workbook, sheet: &str) -> Result<Option<Self>, String> {
-        let mut cells = told(|| book.worksheet_cells_reader(sheet))?;
+    /// Goes over all cells of a sheet; none where no row has two that aren't empty.
+    pub(super) fn of(book: &mut Workbook, sheet: &str) -> Result<Option<Self>, Problem> {
+        let mut cells = told(|| book.worksheet_cells_reader(sheet)).map_err(damaged)?;
         let mut used: Option<Self> = None;
+        // The last cell, in case that another one of its row makes it the first of the table.
+        let mut last = None;
         while let Some((row, column, _)) = next(&mut cells)? {
-            let used = used.get_or_insert(Self { first_row: row, columns: (column, column) });
-            used.columns = (used.columns.0.min(column), used.columns.1.max(column));
+            match &mut used {
+                Some(used) => {
+                    used.columns = (used.columns.0.min(column), used.columns.1.max(column));
+                }
+                None => {
+                    let begins = last.filter(|(of, _)| *of == row);
+                    let begins = begins.map(|(_, first): (u32, u32)| (first, column));
+                    used = begins.map(|columns| Self { first_row: row, columns });
+                    last = Some((row, column));
+                }
+            }
         }
         Ok(used)
     }
@@ -32,19 +45,38 @@ impl Used {
 /// The next cell that isn't empty, with its row and column.
 fn next<'a>(
     cells: &mut XlsxCellReader<'a, BufReader<Raw>>,
-) -> Result<Option<(u32, u32, DataRef<'a>)>, String> {
-    while let Some(cell) = told(|| cells.next_cell())? {
-        let (row, column) = cell.get_position();
-        if !is_empty(&cell) {
-            let value = cell.get_value().clone();
-            return Ok(Some((row, column, value)));
+) -> Result<Option<(u32, u32, DataRef<'a>)>, Problem> {
+    while let Some(cell) = told(|| cells.next_cell_with_formula_metadata()).map_err(damaged)? {
+        let (row, column) = cell.pos;
+        if cell.formula.is_some() && cell.value == DataRef::Empty {
+            return Err(Problem::FormulaWithoutValue(name_of(row, column)));
+        }
+        if !is_empty(&cell.value) {
+            return Ok(Some((row, column, cell.value)));
         }
     }
     Ok(None)
 }
 
-fn is_empty(cell: &Cell<DataRef<'_>>) -> bool {
-    match cell.get_value() {
+fn damaged(reason: String) -> Problem {
+    Problem::Damaged { how: "Excel", reason }
+}
+
+/// The name of a cell, such as `AB12`.
+fn name_of(row: u32, column: u32) -> String {
+    const LETTERS: u32 = 26;
+    let (mut letters, mut rest) = (Vec::new(), column + 1);
+    while rest > 0 {
+        let letter = u8::saturating_from((rest - 1) % LETTERS);
+        letters.push(char::from(b'A' + letter));
+        rest = (rest - 1) / LETTERS;
+    }
+    let letters: String = letters.into_iter().rev().collect();
+    format!("{letters}{}", u64::from(row) + 1)
+}
+
+fn is_empty(value: &DataRef<'_>) -> bool {
+    match value {
         DataRef::Empty => true,
         DataRef::String(text) => text.is_empty(),
         DataRef::SharedString(text) => text.is_empty(),
@@ -76,7 +108,14 @@ impl<'a> Cells<'a> {
         self.line.clear();
         self.taken = 0;
         let (first, last) = self.used.columns;
-        let Some((row, column, value)) = next(&mut self.cells).map_err(io::Error::other)? else {
+        let cell = loop {
+            let cell = next(&mut self.cells);
+            let cell = cell.map_err(|problem| io::Error::other(problem.to_string()))?;
+            if cell.as_ref().is_none_or(|(row, ..)| *row >= self.used.first_row) {
+                break cell;
+            }
+        };
+        let Some((row, column, value)) = cell else {
             self.is_done = true;
             self.end_line(last);
             return Ok(());
@@ -182,6 +221,14 @@ mod tests {
         let mut into = Vec::new();
         field(value, &mut into);
         String::from_utf8(into).unwrap()
+    }
+
+    #[test]
+    fn cells_are_named_as_sheets_show_them() {
+        assert_eq!(name_of(0, 0), "A1");
+        assert_eq!(name_of(11, 25), "Z12");
+        assert_eq!(name_of(11, 26), "AA12");
+        assert_eq!(name_of(1_048_575, 16_383), "XFD1048576");
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The copy has a cell's value as the workbook remembers it, of formulas too: numbers as the shortest text that reads back as
-//! the same number, dates as ISO 8601 writes them. The lines of the copy are the rows of the sheet from the first that has
-//! something in it, so that messages name rows as people count them.
+//! the same number, dates as ISO 8601 writes them. The lines of the copy are the rows of the sheet from the first that has two
+//! cells: those above are titles.
 //!
 //! Words and styles of a workbook are held in memory, cells are not.
 
@@ -46,7 +46,8 @@ pub(crate) fn as_text(
         .map(|sheet| sheet.name.clone())
         .collect();
     let Some(name) = sheets.first() else { return Err(file.refuse(Problem::NoSheet)) };
-    let Some(used) = Used::of(&mut book, name).map_err(damaged)? else {
+    let used = Used::of(&mut book, name).map_err(|problem| file.refuse(problem))?;
+    let Some(used) = used else {
         return Err(file.refuse(Problem::EmptySheet(name.clone())));
     };
     if sheets.len() > 1 {

@@ -8,12 +8,15 @@ use crate::{error::Problem, guard::guarded};
 use ::tiff::{
     ColorType, TiffError,
     decoder::{Decoder, DecodingResult, Limits},
+    tags::Tag,
 };
 use sojourn_protocol::quantity::to_usize;
 use std::io::{Cursor, Read, Seek};
 
 /// Bytes of a number of 16 bits, and of a color with alpha.
 const MAX_PIXEL: usize = 8;
+/// The kind of a further channel by which colors are multiplied already.
+const PREMULTIPLIED: u16 = 1;
 
 /// Has a file's first image 16 bits a channel?
 pub(super) fn has_words(file: &mut (impl Read + Seek)) -> bool {
@@ -43,6 +46,16 @@ fn read(file: &[u8]) -> Result<Decoded, Problem> {
         let of = "of TIFF images gray and RGB of 8 or 16 bits are read";
         return Err(bad(format!("{of}, and this is {found:?}")));
     };
+    // Of more channels than a color and its alpha nobody knows what they are.
+    let samples: Option<u16> = decoder.find_tag_unsigned(Tag::SamplesPerPixel).map_err(problem)?;
+    if samples.is_some_and(|samples| usize::from(samples) != color.channels()) {
+        return Err(bad("it has more channels than a color and its alpha".to_owned()));
+    }
+    let extra: Option<Vec<u16>> =
+        decoder.find_tag_unsigned_vec(Tag::ExtraSamples).map_err(problem)?;
+    if extra.unwrap_or_default().contains(&PREMULTIPLIED) {
+        return Err(bad("its colors are multiplied by their alpha".to_owned()));
+    }
     if decoder.image_buffer_layout().map_err(problem)?.planes != 1 {
         return Err(bad("its channels lie in planes of their own".to_owned()));
     }
@@ -66,7 +79,9 @@ fn read(file: &[u8]) -> Result<Decoded, Problem> {
 fn color_of(color: ColorType) -> Option<(Color, u8)> {
     let (color, bits) = match color {
         ColorType::Gray(bits) => (Color::Gray, bits),
-        ColorType::GrayA(bits) => (Color::GrayAlpha, bits),
+        ColorType::GrayA(bits) | ColorType::Multiband { bit_depth: bits, num_samples: 2 } => {
+            (Color::GrayAlpha, bits)
+        }
         ColorType::RGB(bits) => (Color::Rgb, bits),
         ColorType::RGBA(bits) => (Color::RgbAlpha, bits),
         _ => return None,

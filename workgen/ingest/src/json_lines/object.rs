@@ -3,6 +3,9 @@
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::{fmt, io::Write as _};
 
+/// Words of Python's `json.dumps` that aren't those of JSON.
+const NO_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
 /// The value of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value<'a> {
@@ -35,6 +38,10 @@ pub(super) fn read(
         let why = error.to_string();
         // The reader knows one line alone.
         let why = why.split(" at line ").next().unwrap_or_default();
+        let rest = error.column().checked_sub(1).and_then(|at| line.get(at..)).unwrap_or_default();
+        if let Some(word) = NO_NUMBERS.iter().find(|word| rest.starts_with(word.as_bytes())) {
+            return format!("`{word}` is no JSON, which has `null` for what is missing");
+        }
         match error.column() {
             0 => why.to_owned(),
             column => format!("{why}, at character {column}"),
@@ -202,7 +209,8 @@ mod tests {
         for (line, why) in [
             ("[1, 2]", "invalid type: sequence, expected an object, `{\"column\": value, ...}`"),
             ("3", "invalid type: integer `3`, expected an object"),
-            ("{\"a\": NaN}", "expected value, at character 7"),
+            ("{\"a\": NaN}", "`NaN` is no JSON, which has `null` for what is missing"),
+            ("{\"a\": nil}", "expected ident, at character 8"),
             ("{\"a\": 1", "EOF while parsing an object, at character 7"),
             ("{\"a\": 1} {", "trailing characters, at character 10"),
             ("{\"a\": 1e999}", "number out of range"),

@@ -2,6 +2,7 @@
 
 use crate::{
     dates::{Date, is_date},
+    error::Problem,
     missing::MissingValues,
     notation::plain,
     number::{number, shown, truth},
@@ -167,8 +168,12 @@ impl Tally {
                 found.distinct = None;
             }
         }
-        let number = number(field).is_ok().then(|| text.parse::<f64>().ok()).flatten();
+        let read = number(field);
+        // One that single precision can't hold is no word.
+        let is_large = matches!(read, Err(Problem::TooLarge(_)));
+        let number = read.is_ok().then(|| text.parse::<f64>().ok()).flatten();
         match number {
+            None if is_large => found.numbers += 1,
             Some(number) => {
                 found.numbers += 1;
                 found.whole += u64::from(number.fract() == 0.0);
@@ -193,6 +198,7 @@ impl Tally {
             *count += u64::from(is_digits || plain(*notation, &text).is_some());
         }
         if number.is_none()
+            && !is_large
             && let Some(words) = &mut found.words
             && notations().all(|notation| plain(notation, &text).is_none())
         {
@@ -244,6 +250,8 @@ mod tests {
         assert_eq!(found.odd[0], Odd { line: 6, field: "x".to_owned() });
         assert_eq!(found.different(), Some(5));
         assert!(!found.counts_rows);
+        let large = column(&["1", "1e39", "-1e400"]);
+        assert_eq!((large.numbers, large.words.map(|words| words.len())), (3, Some(0)));
     }
 
     #[test]

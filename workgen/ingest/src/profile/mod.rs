@@ -19,7 +19,7 @@ pub use crate::{
     images::ImagesProfile,
 };
 pub use column::{ColumnProfile, MAX_VALUES, Odd};
-pub use table::TableProfile;
+pub use table::{OddLines, TableProfile};
 
 use crate::{
     bounds::Bounds,

@@ -18,6 +18,8 @@ pub(super) struct RawRecord<'a> {
     /// Is it the first of its file?
     pub(super) is_first: bool,
     pub(super) fields: &'a [Vec<u8>],
+    /// Why it can't be split into fields, where that is so.
+    pub(super) problem: Option<Problem>,
 }
 
 impl RawRecord<'_> {
@@ -68,7 +70,7 @@ impl<'a> RawRecords<'a> {
 
     /// The next record that isn't empty.
     pub(super) fn next(&mut self) -> Result<Option<RawRecord<'_>>, IngestError> {
-        let (line, is_first) = loop {
+        let (line, is_first, problem) = loop {
             let Some(lines) = &mut self.lines else {
                 let Some(part) = self.parts.next() else { return Ok(None) };
                 self.lines = Some(Lines::open(part)?);
@@ -89,12 +91,25 @@ impl<'a> RawRecords<'a> {
                 }
                 continue;
             }
-            split(record.text, self.separator, &mut self.fields).map_err(|problem| {
-                Place { line: Some(line), ..Place::of(part.shown()) }.refuse(problem)
-            })?;
-            break (line, std::mem::replace(&mut self.is_first, false));
+            let is_first = std::mem::replace(&mut self.is_first, false);
+            let has_more = record.lines > 1;
+            let problem = match split(record.text, self.separator, &mut self.fields) {
+                Ok(()) => None,
+                Err(problem @ (Problem::OpenQuote | Problem::AfterQuote)) if !is_first => {
+                    // The lines that a stray quote has swallowed are rows of their own.
+                    if has_more {
+                        lines.take_back();
+                    }
+                    Some(if has_more { Problem::OpenQuote } else { problem })
+                }
+                Err(problem) => {
+                    let place = Place { line: Some(line), ..Place::of(part.shown()) };
+                    return Err(place.refuse(problem));
+                }
+            };
+            break (line, is_first, problem);
         };
-        Ok(Some(RawRecord { line, is_first, fields: &self.fields }))
+        Ok(Some(RawRecord { line, is_first, fields: &self.fields, problem }))
     }
 }
 

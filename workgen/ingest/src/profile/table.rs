@@ -35,15 +35,37 @@ pub struct TableProfile {
     pub encoding: TextEncoding,
     /// Does the first line of a text file name the columns?
     pub has_header: bool,
-    /// Rows, without those of another number of fields.
+    /// Rows, without lines that are none.
     pub rows: u64,
-    /// Records with another number of fields than the first.
-    pub ragged: u64,
-    /// The first of them: what is wrong with each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ragged_lines: Vec<Odd>,
+    /// Lines that are no rows.
+    #[serde(skip_serializing_if = "OddLines::are_none")]
+    pub odd_lines: OddLines,
     /// Each column.
     pub columns: Vec<ColumnProfile>,
+}
+
+/// Lines that are no rows: another number of fields than the first, a stray quote, no JSON object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct OddLines {
+    /// How many.
+    pub count: u64,
+    /// The first of them, and what is wrong with each.
+    pub first: Vec<Odd>,
+}
+
+impl OddLines {
+    /// Are there none?
+    #[must_use]
+    pub const fn are_none(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(crate) fn add(&mut self, line: u64, why: String) {
+        self.count += 1;
+        if self.first.len() < MAX_ODD {
+            self.first.push(Odd { line, field: why });
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
@@ -64,19 +86,20 @@ pub(super) fn of_csv(
     };
     let kept = values_kept(first.len());
     let mut tallies: Vec<Tally> = first.iter().map(|_| Tally::keeping(kept)).collect();
-    let (mut rows, mut ragged, mut ragged_lines) = (0_u64, 0, Vec::new());
+    let (mut rows, mut odd_lines) = (0_u64, OddLines::default());
     let total = parts.iter().map(SourceFile::bytes).sum();
     while let Some(record) = records.next()? {
         let (line, found) = (record.line, record.fields.len());
+        if let Some(problem) = record.problem {
+            odd_lines.add(line, problem.to_string());
+            continue;
+        }
         // The names again, at the beginning of another part.
         if record.is_first && record.fields == first {
             continue;
         }
         if found != first.len() {
-            ragged += 1;
-            if ragged_lines.len() < MAX_ODD {
-                ragged_lines.push(Odd { line, field: format!("{found} fields") });
-            }
+            odd_lines.add(line, format!("{found} fields, where the first has {}", first.len()));
             continue;
         }
         rows += 1;
@@ -110,8 +133,7 @@ pub(super) fn of_csv(
         encoding: parts.first().map(SourceFile::encoding).unwrap_or_default(),
         has_header,
         rows,
-        ragged,
-        ragged_lines,
+        odd_lines,
         columns,
     })
 }
@@ -128,7 +150,8 @@ pub(super) fn of_parquet(
     parts: Vec<SourceFile>,
     finder: &mut Finder<'_>,
 ) -> Result<TableProfile, IngestError> {
-    of_named(FileKind::Parquet, |take| parquet::each_row(finder, shown, parts, take))
+    let none = OddLines::default();
+    of_named(FileKind::Parquet, |take| Ok((parquet::each_row(finder, shown, parts, take)?, none)))
 }
 
 /// Looks at files with an object in each line.
@@ -147,7 +170,7 @@ type NamedColumns = Vec<(String, Option<&'static str>)>;
 /// Looks at all fields of files that have the names of their columns.
 fn of_named(
     format: FileKind,
-    each_row: impl FnOnce(Take<'_>) -> Result<NamedColumns, IngestError>,
+    each_row: impl FnOnce(Take<'_>) -> Result<(NamedColumns, OddLines), IngestError>,
 ) -> Result<TableProfile, IngestError> {
     let mut tallies: Vec<Tally> = Vec::new();
     let mut rows = 0;
@@ -160,7 +183,7 @@ fn of_named(
             tally.take(field, row);
         }
     };
-    let named = each_row(&mut take)?;
+    let (named, odd_lines) = each_row(&mut take)?;
     tallies.resize_with(named.len(), Tally::new);
     let columns = named.into_iter().zip(tallies).map(|((name, unreadable), tally)| {
         let mut column = tally.finish(name);
@@ -173,8 +196,7 @@ fn of_named(
         encoding: TextEncoding::Utf8,
         has_header: true,
         rows,
-        ragged: 0,
-        ragged_lines: Vec::new(),
+        odd_lines,
         columns: columns.collect(),
     })
 }

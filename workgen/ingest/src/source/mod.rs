@@ -199,7 +199,9 @@ fn files_of(kinds: &[FileKind], folder: &Path, shown: &str) -> Result<Vec<DataFi
             continue;
         };
         let kind = FileKind::named(&name).filter(|kind| kinds.contains(kind));
-        let Some(kind) = kind.filter(|_| !name.starts_with('.')) else { continue };
+        // Excel locks a workbook that is open by a file beside it.
+        let is_hidden = name.starts_with('.') || name.starts_with("~$");
+        let Some(kind) = kind.filter(|_| !is_hidden) else { continue };
         let metadata = fs::metadata(&path).map_err(IngestError::io("look at", &path))?;
         if metadata.is_file() {
             found.push((path, format!("{}/{name}", shown.trim_end_matches('/')), kind));

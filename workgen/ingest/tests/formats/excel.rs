@@ -23,6 +23,8 @@ enum Cell {
     /// Days since 1899-12-30.
     Day(u32),
     Error(&'static str),
+    /// Without its value, as programs write it that don't compute.
+    Formula,
 }
 
 /// A sheet with its name, whether it is shown, and its rows, each with its number from 1.
@@ -59,6 +61,7 @@ fn xml(sheet: &Sheet<'_>, words: &mut Vec<&'static str>) -> String {
                 }
                 Cell::Truth(truth) => format!("<c {at} t=\"b\"><v>{}</v></c>", u8::from(*truth)),
                 Cell::Day(day) => format!("<c {at} s=\"1\"><v>{day}</v></c>"),
+                Cell::Formula => format!("<c {at}><f>B1+1</f><v></v></c>"),
                 Cell::Error(error) => format!("<c {at} t=\"e\"><v>{error}</v></c>"),
             };
             rows += &text;
@@ -151,6 +154,7 @@ fn field(cell: &Cell) -> String {
         Cell::Truth(truth) => truth.to_string(),
         Cell::Day(day) => format!("2024-03-{:02}", day - 45_382 + 31),
         Cell::Error(error) => (*error).to_owned(),
+        Cell::Formula => unreachable!("it has no value"),
     }
 }
 
@@ -237,17 +241,54 @@ fn rows_are_counted_from_the_first_that_has_something_and_empty_ones_are_none() 
 }
 
 #[test]
+fn titles_above_the_names_are_no_rows() {
+    let titled = [vec![Cell::Word("Sales 2024")], vec![], vec![Cell::Empty, Cell::Word("draft")]];
+    let titled: Vec<Vec<Cell>> = titled.into_iter().chain(rows(8)).collect();
+    let dir = folder(&[
+        ("titled.xlsx", workbook(&[sheet("S", titled)])),
+        ("plain.xlsm", workbook(&[sheet("S", rows(8))])),
+        // Excel's own file beside a workbook that is open.
+        ("parts/~$1.xlsx", b"locked".to_vec()),
+        ("parts/1.xlsx", workbook(&[sheet("S", rows(8))])),
+        ("nameless", workbook(&[sheet("S", rows(8))])),
+    ]);
+    let of = |file: &str| {
+        made(&format!("train = \"{file}\"\n{DATA}"), dir.path()).map(|made| blobs(&made))
+    };
+    let plain = of("plain.xlsm").unwrap();
+    for file in ["titled.xlsx", "parts", "nameless"] {
+        assert_eq!(of(file).map_err(|error| told(&error)), Ok(plain.clone()), "{file}");
+    }
+}
+
+#[test]
 fn what_is_no_table_is_told() {
     let data = format!("train = \"t.xlsx\"\n{DATA}");
     let said = |bytes: Vec<u8>| refused(&data, &[("t.xlsx", bytes)]);
     assert_eq!(
         said(workbook(&[sheet("Empty", vec![vec![Cell::Empty]])])),
-        "t.xlsx: the sheet `Empty`, which is the first, is empty"
+        "t.xlsx: the sheet `Empty`, which is the first, has no row of two cells or more"
     );
     assert_eq!(said(workbook(&[])), "t.xlsx: it has no sheet of cells that is shown");
     assert_eq!(
         said(b"n,word,day,flag,y\n1,a,2024-03-31,true,a\n".to_vec()),
         "t.xlsx: the file isn't an Excel workbook, as its name or the files beside it say"
+    );
+    let mut formula = rows(8);
+    formula[3][0] = Cell::Formula;
+    assert_eq!(
+        said(workbook(&[sheet("S", formula)])),
+        "t.xlsx: cell B4 has a formula and no value, as programs write it that don't compute; open the file in Excel or \
+         LibreOffice, and save it"
+    );
+    let old = [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(), &[0; 512]].concat();
+    let remedy = "the file is an old or an encrypted workbook of Excel; save it as `.xlsx`, without a password";
+    assert_eq!(said(old), format!("t.xlsx: {remedy}"));
+    let zeros = "\0".repeat(65 << 20);
+    let zeros = archive(&[("xl/worksheets/sheet1.xml".into(), zeros)]);
+    assert_eq!(
+        said(zeros),
+        "t.xlsx: the Excel data is damaged or cut off (a cell has over 67108864 bytes)"
     );
     let cut = workbook(&[sheet("S", rows(8))]);
     let cut = said(cut[..cut.len() / 2].to_vec());

@@ -344,6 +344,62 @@ fn sixteen_bits_are_kept_and_bytes_beside_them_are_the_same_numbers() {
     assert_eq!(kept.iter().filter(|row| **row == expected).count(), 3, "{kept:?}");
 }
 
+/// A TIFF of one pixel of bytes, little-endian and not packed, with these extra samples.
+fn tiff_of(samples: &[u8], extra: &[u16]) -> Vec<u8> {
+    let count = samples.len() as u16;
+    let photometric = if count < 3 { 1 } else { 2 };
+    let mut file = b"II\x2a\0\x08\0\0\0".to_vec();
+    let mut entries: Vec<(u16, Vec<u16>)> = vec![
+        (256, vec![1]),
+        (257, vec![1]),
+        (258, vec![8; samples.len()]),
+        (259, vec![1]),
+        (262, vec![photometric]),
+        (273, vec![0]),
+        (277, vec![count]),
+        (278, vec![1]),
+        (279, vec![count]),
+    ];
+    if !extra.is_empty() {
+        entries.push((338, extra.to_vec()));
+    }
+    let behind = 8 + 2 + entries.len() * 12 + 4;
+    let mut more: Vec<u8> = samples.to_vec();
+    if !more.len().is_multiple_of(2) {
+        more.push(0);
+    }
+    file.extend((entries.len() as u16).to_le_bytes());
+    for (tag, values) in &entries {
+        let values = if *tag == 273 { &vec![behind as u16] } else { values };
+        file.extend([tag.to_le_bytes(), 3u16.to_le_bytes()].concat());
+        file.extend((values.len() as u32).to_le_bytes());
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        if bytes.len() <= 4 {
+            file.extend(bytes.iter().copied().chain([0; 4]).take(4));
+        } else {
+            file.extend(((behind + more.len()) as u32).to_le_bytes());
+            more.extend(bytes);
+        }
+    }
+    file.extend([0; 4]);
+    file.extend(more);
+    file
+}
+
+#[test]
+fn alpha_of_a_tiff_is_dropped_and_what_nobody_knows_is_refused() {
+    assert_eq!(one(&tiff_of(&[1, 2, 3], &[]), &[3, 1, 1]), Ok(vec![1, 2, 3]));
+    assert_eq!(one(&tiff_of(&[1, 2, 3, 128], &[2]), &[3, 1, 1]), Ok(vec![1, 2, 3]));
+    assert_eq!(one(&tiff_of(&[9, 128], &[2]), &[1, 1, 1]), Ok(vec![9]));
+    let refused = |file: Vec<u8>| one(&file, &[3, 1, 1]).unwrap_err();
+    assert!(refused(tiff_of(&[1, 2, 3, 128], &[1])).contains("multiplied by their alpha"));
+    let more = refused(tiff_of(&[1, 2, 3, 4, 5], &[0, 0]));
+    assert!(
+        more.contains("the TIFF image is damaged, cut off, or of a kind that isn't read"),
+        "{more}"
+    );
+}
+
 #[test]
 fn kinds_of_tiff_that_are_not_read_are_told() {
     let mut file = std::io::Cursor::new(Vec::new());
