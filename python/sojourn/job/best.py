@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sojourn.job.predictor import Predictor
 from sojourn.job.views import Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sojourn.job.job import Job
     from sojourn.torch import Task
 
@@ -29,7 +28,7 @@ class Best:
     """
 
     def __init__(self, job: Job, trial: Trial) -> None:
-        """`trial` has an evaluated epoch."""
+        """Raises `ValueError` for a trial without an evaluated epoch."""
         if trial.value is None or trial.best_epoch is None:
             raise ValueError(f"trial {trial.trial} has no evaluated epoch")
         self._job = job
@@ -55,6 +54,19 @@ class Best:
         answer: dict[str, Any] = self._job.server.run(*command)
         return answer
 
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The model as it is exported, which predicts without the server. It can be pickled."""
+        with tempfile.TemporaryDirectory(prefix="sojourn-") as folder:
+            file = Path(folder) / "model.safetensors"
+            self.export(file)
+            return Predictor(file.read_bytes())
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """The classes of the training data, `[classes]`; empty where there are none."""
+        return self.predictor.classes
+
     def predict(self, data: object) -> npt.NDArray[Any]:
         """Predictions for rows, by the trainer on this machine; PyTorch isn't needed.
 
@@ -62,48 +74,11 @@ class Best:
         a prediction for each row, `[rows]`: a class as in the training data, or a number; of models over columns by name
         all outputs, `[rows, outputs]`. Raises `CommandFailed`.
         """
-        names, rows = self._predicted(data)
-        if "prediction" in names:
-            return _typed([row[names.index("prediction")] for row in rows])
-        return np.array([row[1:] for row in rows], dtype=float)
+        return self.predictor.predict(data)
 
     def predict_proba(self, data: object) -> npt.NDArray[np.float64]:
         """The probability of each class for each row, `[rows, classes]`, in the order of `classes`. Raises `ValueError` for numbers."""
-        names, rows = self._predicted(data)
-        first = names.index("prediction") + 1 if "prediction" in names else len(names)
-        if first == len(names):
-            raise ValueError("the model predicts no classes")
-        return np.array([row[first : first + len(self.classes)] for row in rows], dtype=float)
-
-    @property
-    def classes(self) -> npt.NDArray[Any]:
-        """The classes of the training data, `[classes]`; empty where labels are numbers or columns have names."""
-        labels = self._job.detail()["data"]["labels"]
-        found = labels.get("classes", []) if isinstance(labels, dict) else []
-        return _typed(list(found))
-
-    def _predicted(self, data: object) -> tuple[list[str], list[list[str]]]:
-        """The header and the rows of what `sojourn predict` writes."""
-        from sojourn.search.data import WriterOptions, array, write
-
-        with tempfile.TemporaryDirectory(prefix="sojourn-") as name:
-            folder = Path(name)
-            model, table = folder / "model.safetensors", folder / "predictions.csv"
-            self.export(model)
-            if isinstance(data, (str, os.PathLike, Mapping)) or hasattr(data, "columns"):
-                path = write(data, folder, None, WriterOptions({}, {}, ())).path
-            else:
-                path = str(folder / "rows.npz")
-                np.savez(path, allow_pickle=False, **{self._features(): array(data)})
-            self._job.server.run("predict", str(model), path, "-o", str(table))
-            with open(table, newline="", encoding="utf-8") as file:
-                header, *rows = csv.reader(file)
-        return header, rows
-
-    def _features(self) -> str:
-        """The name of the array of features that the model was trained on."""
-        source = self._job.detail()["spec"]["data"]
-        return str(source.get("features") or "x")
+        return self.predictor.predict_proba(data)
 
     def model(self, code: Callable[..., object] | None = None) -> Task:
         """The user's own module with the trained weights, in evaluation mode. Needs PyTorch.
@@ -115,13 +90,3 @@ class Best:
         from sojourn.job.weights import load
 
         return load(self._job, self._trial, code, self.export)
-
-
-def _typed(words: list[str]) -> npt.NDArray[Any]:
-    """Words as an array: whole numbers or numbers, where all of them are that."""
-    for kind in (int, float):
-        try:
-            return np.array([kind(word) for word in words])
-        except ValueError:
-            continue
-    return np.array(words)

@@ -53,6 +53,7 @@ class Patience:
             self._since = self._since or now
             if now - self._since > UNREACHABLE_TIMEOUT:
                 raise
+            job.server.revive()
             return None
         self._since = None
         return status

@@ -96,6 +96,9 @@ class Server:
         answer: dict[str, Any] = self.api.get("health")
         return answer
 
+    def revive(self) -> None:
+        """Starts a server again that this process has started and that was killed."""
+
     def use(self) -> Self:
         """Makes this the server on which searches of this process run."""
         global _current

@@ -7,6 +7,7 @@ the client and then the server. On Linux both get SIGTERM when this process itse
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import http.client
@@ -110,7 +111,8 @@ class Site:
     def start(self) -> None:
         """Starts both. Raises `Failed` where the server doesn't answer in time."""
         address = self.folder / "server" / "address"
-        address.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            address.unlink()
         self._server.start()
         deadline = time.monotonic() + START_TIMEOUT
         while not (address.exists() and self._answers(address.read_text(encoding="utf-8").strip())):
@@ -213,7 +215,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _end)
     try:
         supervise(json.loads(sys.argv[1]))
-    except Failed as failed:
+    except (Failed, OSError) as failed:
         answer({"failed": str(failed)})
         print(failed, file=sys.stderr)
         return 1
