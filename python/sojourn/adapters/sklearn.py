@@ -132,7 +132,8 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state that is pickled: the model predicts anywhere, and connections to servers stay."""
-        return {**super().__getstate__(), "job_": None, "server": None}
+        state = super().__getstate__()
+        return {name: None if name in ("job_", "server") else value for name, value in state.items()}
 
     def _fitted(self) -> Predictor:
         check_is_fitted(self)

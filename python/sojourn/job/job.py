@@ -103,9 +103,9 @@ class Job:
 
         A server that is away is asked again for ten minutes. Raises `TimeoutError` after `timeout` seconds.
         """
-        patience, before = Patience(), None
+        patience, before = Patience(self.server), None
         for pause in pauses(timeout):
-            status = patience.status(self)
+            status = patience.ask(lambda: self.status)
             if status is not None and status != before:
                 before = status
                 yield status
@@ -203,8 +203,8 @@ class Job:
         from sojourn.search import toml
         from sojourn.search.search import plain
 
-        lines = [toml.write({key: [plain(value)]}) for key, value in dimensions.items()]
-        flags = [word for line in lines for word in ("--widen", _inline(line))]
+        lines = [toml.pair(key, plain(value)) for key, value in dimensions.items()]
+        flags = [word for line in lines for word in ("--widen", line)]
         self.server.run("search", str(self.number), *flags, *(["--why", why] if why is not None else []))
 
     def rollback(
@@ -298,8 +298,3 @@ class Job:
         given = None if body is None else {key: value for key, value in body.items() if value is not None}
         return Status.of(self.server.api.post(self._path(what), given))
 
-
-def _inline(line: str) -> str:
-    """`key = value` of a line `key = [value]`."""
-    key, _, value = line.strip().partition(" = ")
-    return f"{key} = {value[1:-1]}"

@@ -40,9 +40,10 @@ class LaterJob:
 
     async def watch(self, timeout: float | None = None) -> AsyncIterator[Status]:
         """As `Job.watch`; a task that is cancelled stops to ask."""
-        patience, before = Patience(), None
+        job, before = self._job, None
+        patience = Patience(job.server)
         for pause in pauses(timeout):
-            status = await asyncio.to_thread(patience.status, self._job)
+            status = await asyncio.to_thread(patience.ask, lambda: job.status)
             if status is not None and status != before:
                 before = status
                 yield status

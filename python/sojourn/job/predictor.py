@@ -49,7 +49,8 @@ class Predictor:
         """
         header, rows = self._table(data)
         if len(self.classes):
-            return self.classes[_numbers(rows, PROBABILITIES, len(self.classes)).argmax(axis=1)]
+            classes: npt.NDArray[Any] = self.classes[_numbers(rows, PROBABILITIES, len(self.classes)).argmax(axis=1)]
+            return classes
         if self._has_columns:
             first = header.index("output_0") if "output_0" in header else PROBABILITIES
             return _numbers(rows, first, len(header) - first)

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sojourn.job.job import Job
 from sojourn.job.views import short_names
-from sojourn.job.waiting import pauses
+from sojourn.job.waiting import Patience, pauses
 from sojourn.server.errors import Refused
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Asked:
     """
 
     trial: int
-    key: Any
+    key: Any = field(compare=False)
     values: Mapping[str, Any]
     state: str
     epochs: int
@@ -72,6 +72,11 @@ class Study:
             return 0
         return max(min(int(view["room"]), self._left()), 0)
 
+    @property
+    def direction(self) -> str:
+        """`maximize` or `minimize`, as Optuna calls it: what is better of the job's metric."""
+        return "maximize" if self.job.detail()["spec"]["search"]["goal"] == "max" else "minimize"
+
     def trials(self) -> list[Asked]:
         """All trials as they are now, by number, those of earlier processes too."""
         self._look()
@@ -82,17 +87,33 @@ class Study:
 
         Raises `TimeoutError` after `timeout` seconds.
         """
-        for pause in pauses(timeout):
-            self._look()
-            untold = any(trial.has_ended and trial.trial not in self._told for trial in self._seen())
-            if untold or self.room:
+        for trials in self.watch(timeout):
+            if self.room or any(trial.has_ended and trial.trial not in self._told for trial in trials):
                 return True
-            if not self._view["running"]:
-                return False
+        return False
+
+    def watch(self, timeout: float | None = None) -> Iterator[list[Asked]]:
+        """All trials, each time that one has a further epoch or there is room for one, until the job has ended.
+
+        Raises `TimeoutError` after `timeout` seconds.
+        """
+        before: list[Asked] | None = None
+        patience = Patience(self.job.server)
+        for pause in pauses(timeout):
+            view = patience.ask(self.job.search)
+            if view is None:
+                time.sleep(pause)
+                continue
+            self._view = view
+            trials, running = self._seen(), self._view["running"]
+            if trials != before or self.room:
+                before = trials
+                yield trials
+            if not running:
+                return
             if self._view["open"] and self._left() <= 0:
                 self.end()
             time.sleep(pause)
-        return False
 
     def ask(self, values: Mapping[str, object], *, key: object = None, clone: int | None = None, why: str | None = None) -> int:
         """Asks for a trial with these values, by the names of settings (`lr`, `optimizer.lr`); its number.
@@ -102,9 +123,11 @@ class Study:
         doesn't have.
         """
         trial = {"values": dict(values), **({} if clone is None else {"from": clone})}
-        (number, *_) = self.job.change(add=[trial], end=True if self._left() == 1 else None, why=why)
+        is_last = self._left() == 1
+        (number, *_) = self.job.change(add=[trial], end=is_last or None, why=why)
         self._view["suggested"] += 1
         self._view["room"] -= 1
+        self._view["open"] = not is_last
         self._keys[number] = key
         return number
 

@@ -9,11 +9,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import pandas
 
+T = TypeVar("T")
 ENDED = ("finished", "failed", "cancelled")
 
 
@@ -198,7 +199,7 @@ class Curves(list[CurveRow]):
         return pandas.DataFrame([vars(row) for row in self], columns=["trial", "epoch", "metric", "value"])
 
 
-def short_names(choices: Mapping[str, object]) -> dict[str, object]:
+def short_names(choices: Mapping[str, T]) -> dict[str, T]:
     """Settings by the last word of their names, or by the whole name where two end alike."""
     short = [name.rpartition(".")[2] for name in choices]
     return {last if short.count(last) == 1 else name: value for last, (name, value) in zip(short, choices.items())}

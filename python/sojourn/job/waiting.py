@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.job.views import Status
 from sojourn.server.errors import JobFailed, Unreachable
 
 if TYPE_CHECKING:
     from sojourn.job.job import Job
+    from sojourn.server.server import Server
 
+T = TypeVar("T")
 MIN_PAUSE = 0.05
 MAX_PAUSE = 0.5
 PAUSE_RATIO = 40
@@ -41,22 +43,23 @@ def pauses(timeout: float | None = None) -> Iterator[float]:
 class Patience:
     """Lets a server be away for a while: it may be started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self._since: float | None = None
 
-    def status(self, job: Job) -> Status | None:
-        """The job's status; None while the server is away. Raises `Unreachable` once it has been away for ten minutes."""
+    def ask(self, question: Callable[[], T]) -> T | None:
+        """The answer; None while the server is away. Raises `Unreachable` once it has been away for ten minutes."""
         try:
-            status = job.status
+            answer = question()
         except Unreachable:
             now = time.monotonic()
             self._since = self._since or now
             if now - self._since > UNREACHABLE_TIMEOUT:
                 raise
-            job.server.revive()
+            self._server.revive()
             return None
         self._since = None
-        return status
+        return answer
 
 
 class Progress:
@@ -125,8 +128,8 @@ def follow(job: Job, *, progress: bool, cancels: bool) -> None:
 
 def _interrupted(job: Job, cancels: bool) -> None:
     if not cancels:
-        print(f"leaving job {job.number}; Ctrl-C once more cancels it", file=sys.stderr)
         try:
+            print(f"leaving job {job.number}; Ctrl-C once more cancels it", file=sys.stderr)
             time.sleep(SECOND_INTERRUPT)
         except KeyboardInterrupt:
             cancels = True

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from sojourn.job import Job, follow
+from sojourn.job.views import short_names
 from sojourn.search import code, toml
 from sojourn.search.data import Data, path_of
 from sojourn.search.models import Model, TaskCode, model_of
 from sojourn.search.places import Place, arguments_of_call, caller
-from sojourn.search.space import Dimension, as_dimension, table_of
+from sojourn.search.space import Dimension, as_dimension, dimensions_of, table_of
 from sojourn.server import program
 from sojourn.server.errors import CommandFailed, InvalidSearch, Problem
 from sojourn.server.embedded import FOLDER
@@ -139,6 +140,16 @@ class Search:
         search._source = {}
         search._resolved = _with_absolute_paths(tables, file.parent)
         return search
+
+    def dimensions(self) -> dict[str, Dimension]:
+        """What the search varies, by the last word of the settings' names, or by the whole name where two end alike.
+
+        Of models in a list that vary the same setting, the first one's dimension is given.
+        """
+        found: dict[str, Dimension] = {}
+        for name, dimension in dimensions_of(self._job()):
+            found.setdefault(name, dimension)
+        return short_names(found)
 
     def with_method(self, method: str) -> Search:
         """The same search with this method where it says none."""

@@ -5,11 +5,13 @@ The forms, and what they mean, are those of a job file's dimensions (docs/job-fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sojourn.search.places import Place, caller
 
+FORMS = ("choice", "uniform", "log_uniform", "int", "log_int", "normal")
+"""The keys by which a table is a dimension."""
 TRAINING = ("batch_size", "clip_norm", "label_smoothing", "precision", "sampling")
 OPTIMIZER = ("lr", "momentum", "beta1", "beta2", "eps", "weight_decay")
 SCHEDULE = ("warmup", "every", "gamma", "floor")
@@ -118,6 +120,17 @@ def formula(text: str, *, when: Mapping[str, object] | None = None, otherwise: o
 def _dimension(form: Mapping[str, object], when: Mapping[str, object] | None, otherwise: object) -> Dimension:
     table = {**form, "when": dict(when) if when is not None else None, "otherwise": otherwise}
     return Dimension({key: value for key, value in table.items() if value is not None}, caller(2))
+
+
+def dimensions_of(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, Dimension]]:
+    """The dimensions of a job file's tables, with their names: `training.optimizer.lr`, `model.hidden`, `seed`."""
+    for key, value in tables.items():
+        for table in value if isinstance(value, list) else [value]:
+            if isinstance(table, Mapping):
+                if any(form in table for form in FORMS):
+                    yield prefix + key, Dimension(table)
+                else:
+                    yield from dimensions_of(table, f"{prefix}{key}.")
 
 
 def as_dimension(value: object) -> object:

@@ -35,10 +35,15 @@ def write(tables: Mapping[str, object]) -> str:
     return "\n".join(_lines(tables)) + "\n"
 
 
+def pair(key: str, value: object, where: str | None = None) -> str:
+    """The line `key = value`. Raises `TypeError`, which names the value by `where`, for one that TOML can't hold."""
+    return f"{_key(key)} = {_value(value, where or key)}"
+
+
 def _lines(tables: Mapping[str, object]) -> Iterator[str]:
     for key, value in tables.items():
         if not isinstance(value, Mapping) and not _is_list_of_tables(value):
-            yield f"{_key(key)} = {_value(value, key)}"
+            yield pair(key, value)
     for key, value in tables.items():
         if isinstance(value, Mapping):
             yield from ("", f"[{_key(key)}]", *_pairs(value, key))
@@ -53,7 +58,7 @@ def _is_list_of_tables(value: object) -> bool:
 
 
 def _pairs(table: Mapping[str, object], within: str) -> list[str]:
-    return [f"{_key(key)} = {_value(value, f'{within}.{key}')}" for key, value in table.items()]
+    return [pair(key, value, f"{within}.{key}") for key, value in table.items()]
 
 
 def _key(key: str) -> str:
