@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the Python environment of the tests, in which they run `examples/predict.py`, `examples/search/optuna_search.py`,
+"""Makes the Python environment of the tests, in which they run `examples/predict.py`, searches from Python, the examples of `examples/search`,
 readers of exported tables, generators and checkers of the API's document, and stand-ins for S3 and EC2, and links it into a checkout.
 
 It lies in the user's cache folder, once for all checkouts; the system's Python stays as it is. A stamp,
@@ -17,6 +17,7 @@ REQUIREMENTS = [
     "check-jsonschema>=0.29,<1",  # has the schema of compose files
     "mlflow>=3.5,<4",  # a tracking server, to which jobs are pushed
     "moto[s3,server]>=5.2,<6",
+    "mypy>=2.4,<3",  # checks the types of the package `sojourn`
     "numpy>=1.26,<3",
     "openapi-python-client>=0.29,<0.30",  # makes a client of the document that describes the API
     "optuna>=4.2,<6",  # drives a search from outside
@@ -25,10 +26,11 @@ REQUIREMENTS = [
     "polars>=1,<2",  # reads tables beside our own reader
     "pyarrow>=17",  # reads Parquet for pandas
     "safetensors>=0.4,<1",
+    "scikit-learn>=1.6,<2",  # takes a search for an estimator of its own
     "schemathesis>=4.32,<5",  # tries a running server against that document
     "tensorboard>=2.18,<3",  # reads exported event files
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 8\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 9\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):
@@ -52,7 +54,7 @@ def environment(folder, requirements, recipe, purpose):
 
 
 def install(cache):
-    return environment(cache / "python-7", REQUIREMENTS, RECIPE, "the tests (mlflow, moto, numpy, optuna, pandas, tensorboard and others)")
+    return environment(cache / "python-8", REQUIREMENTS, RECIPE, "the tests (mlflow, moto, numpy, optuna, pandas, tensorboard and others)")
 
 
 if __name__ == "__main__":

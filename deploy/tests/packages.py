@@ -103,6 +103,8 @@ def wheel_metadata():
             text = next(pathlib.Path(folder).glob("*.dist-info/METADATA")).read_text(encoding="utf-8")
         for line in (f"Name: {name}", f"Version: {version()}", *requires):
             want(line in text.replace('"', "'"), f"{name} lacks `{line}`:\n{text}")
-    packed_files = {path.name for path in (ROOT / "target/wheel-projects/sojourn/sojourn").iterdir()}
-    package = {path.name for path in (ROOT / "python/sojourn").glob("*.py")}
-    want(packed_files == package and "torch.py" in package, f"the wheel has {packed_files}, the package {package}")
+    packed_package, source = ROOT / "target/wheel-projects/sojourn/sojourn", ROOT / "python/sojourn"
+    packed_files = {str(path.relative_to(packed_package)) for path in packed_package.rglob("*") if path.is_file()}
+    package = {str(path.relative_to(source)) for path in source.rglob("*.py")} | {"py.typed"}
+    want(packed_files == package, f"the wheel has {packed_files}, the package {package}")
+    want({"torch.py", "search/search.py", "server/supervise.py"} <= package, f"the package lacks modules: {package}")

@@ -12,7 +12,6 @@ by the graph, and by the graph in two processes, cut after four batches. One JSO
 """
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
@@ -20,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sojourn.export import check_torch, exit_status, export, initial_of, load_entry, parser
+from sojourn.export import check_torch, exit_status, export, initial_of, load_entry, parser, read_request
 
 BATCHES = 8
 CUT = 4
@@ -41,7 +40,7 @@ def check_or_go_on(answer, cut):
     if cut:
         go_on(cut)
     else:
-        answer(check(json.load(sys.stdin)))
+        answer(check(read_request()))
 
 
 def check(request):

@@ -46,12 +46,20 @@ def parser(module, purpose):
 def export_all(answer):
     answer({"starting": "importing torch"})
     check_torch()
-    request = json.load(sys.stdin)
+    request = read_request()
     entry = load_entry(request["folder"], request["entry"])
     answered = []
     for index, config in enumerate(request["configs"]):
         answer(answer_for(entry, request, index, config, answered))
     answer({"done": True})
+
+
+def read_request():
+    """The request on standard input, whose `folder` has the user's code: that of an entry's file which isn't in the request's."""
+    request = json.load(sys.stdin)
+    folder = Path(request["folder"]).resolve()
+    file = (folder / request["entry"].partition(":")[0]).resolve()
+    return request if folder in file.parents else {**request, "folder": str(file.parent)}
 
 
 def initial_of(request):

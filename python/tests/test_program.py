@@ -66,6 +66,15 @@ class Program(unittest.TestCase):
             "output": str(self.folder / output),
         }
 
+    def test_code_in_another_folder_than_the_job_has_lines_and_its_neighbours(self):
+        (self.folder / "neighbour.py").write_text("SIZE = 3\n")
+        (self.folder / "model.py").write_text("import neighbour\n" + TASK)
+        request = {**self.request([{}], entry=f"{self.folder / 'model.py'}:Small"), "folder": str(self.folder / "a")}
+        status, lines, errors = run(request)
+        self.assertEqual(status, 0, errors)
+        refused = lines[1]["refused"]
+        self.assertEqual((refused["file"], refused["line"]), (str(self.folder / "model.py"), 10))
+
     def test_each_config_is_answered_in_order_and_equal_graphs_are_one_file(self):
         configs = [{"width": 2}, {"width": 16, "lr": 0.1}, {}, {"width": 16, "lr": 0.2}]
         status, lines, errors = run(self.request(configs))

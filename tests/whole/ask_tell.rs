@@ -36,6 +36,7 @@ fn start(site: &Site, script: &str, arguments: &[&str]) -> Process {
         .arg(Path::new(EXAMPLES).join(script))
         .args(arguments)
         .env("SOJOURN", program())
+        .env("PYTHONPATH", concat!(env!("CARGO_MANIFEST_DIR"), "/python"))
         .env("SOJOURN_SERVER", &site.url)
         .env("SOJOURN_TOKEN_FILE", site.data().join("admin-token"))
         .env("XDG_CACHE_HOME", site.path().join("cache"))
@@ -124,7 +125,7 @@ fn optuna_drives_a_search_whatever_is_killed() {
 }
 
 #[test]
-fn optuna_drives_a_search_in_forty_lines() {
+fn optuna_drives_a_search_in_twenty_lines() {
     let (site, job, trials) = searched("optuna_short.py", &["ask_tell.toml", "6"], 2, &[]);
     assert_eq!((trials.as_array().unwrap().len(), added(&site, &job)), (6, 6));
     let best = site.job(&job)["best"]["value"].as_f64().unwrap();

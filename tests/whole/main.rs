@@ -14,6 +14,7 @@
 //! | `control` | a job that is paused, resumed and extended |
 //! | `hostile_bounds` | what other servers say to a command |
 //! | `paths` | paths that aren't UTF-8 |
+//! | `python_search` | searches from Python: the tests of the SDK |
 //! | `mlflow` | jobs in a real tracking server |
 //! | `exports` | tables and event files, read by pandas and TensorBoard |
 //! | `report` | the report of a job, in Chromium |
@@ -110,6 +111,7 @@ mod people;
 mod population;
 mod predicting;
 mod preparing;
+mod python_search;
 mod quotas;
 mod reading;
 #[path = "../../server/tests/support/redis.rs"]

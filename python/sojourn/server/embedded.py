@@ -34,6 +34,7 @@ STATE = "supervisor.json"
 LOG = "supervisor.log"
 END_TIMEOUT = 20.0
 """Seconds that a script waits for the children to end."""
+GPUS_VARIABLE = "SOJOURN_GPUS"
 NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 
 _servers: dict[Path, LocalServer] = {}
@@ -44,12 +45,13 @@ def local(*, slots: int | None = None, gpus: str | None = None, folder: str | os
     """A server and a client on this machine, which end with the last script that uses them; searches of this process run there.
 
     `slots`: units that train at once; by default one for each GPU, or one for each core where there is no GPU. `gpus`: `auto`,
-    `none`, or numbers such as `0,1`. `folder` keeps jobs, models and logs: with the same folder the same jobs go on. Scripts
+    `none`, or numbers such as `0,1`; by default what `SOJOURN_GPUS` says. `folder` keeps jobs, models and logs: with the same folder the same jobs go on. Scripts
     that use the folder at the same time share one server, and the first one's `slots` and `gpus` hold.
 
     Raises `SojournError` where the programs can't be started, with the end of their log.
     """
     path = Path(folder).absolute()
+    gpus = gpus or os.environ.get(GPUS_VARIABLE) or None
     with _starting:
         server = _servers.get(path)
         if server is None or server.has_ended():

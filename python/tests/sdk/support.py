@@ -13,6 +13,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 PATIENCE = 240.0
 """Seconds after which a test gives up what it waits for."""
 
+STRICT = {"PYTHONWARNINGS": "error::ResourceWarning"}
+
 TABLE = """
 import numpy as np
 import sojourn
@@ -38,7 +40,7 @@ def environment(home):
     """The environment of a user who has no server and no settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SOJOURN_", "XDG_"))}
     path = os.pathsep.join(filter(None, [str(PACKAGE), kept.get("PYTHONPATH")]))
-    return {**kept, "HOME": str(home), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "error::ResourceWarning"}
+    return {**kept, "HOME": str(home), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "SOJOURN_GPUS": "none", **STRICT}
 
 
 class Site(unittest.TestCase):
