@@ -11,11 +11,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import symtable
 import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from sojourn.search.models import TaskCode
 
@@ -44,6 +45,12 @@ def entry_of(code: TaskCode, folder: Path) -> str:
     return f"{Path(file).absolute()}:{name}"
 
 
+def file_of(code: TaskCode) -> str | None:
+    """The file that the user knows the code by: lines of the one that travels are lines of this one. None in a notebook."""
+    file = getattr(sys.modules.get(code.__module__), "__file__", None)
+    return str(Path(file).absolute()) if file is not None else None
+
+
 def search_path() -> str:
     """`PYTHONPATH` for the exporter: the folders from which this process imports, but for those of Python and its libraries."""
     own = {os.path.realpath(path) for path in sysconfig.get_paths().values()}
@@ -52,13 +59,16 @@ def search_path() -> str:
     return os.pathsep.join(dict.fromkeys(kept))
 
 
-def needed(text: str, name: str, only_last: bool = False) -> str:
+def needed(text: str, name: str, *, only_last: bool = False, running: int | None = None) -> str:
     """The lines of a module that a name needs, in their places; other lines are empty.
 
-    `only_last`: of several definitions of a name the last one counts, as in a notebook whose cells were run again. Raises
-    `ValueError` where the text doesn't define the name.
+    `only_last`: of several definitions of a name the last one counts, as in a notebook whose cells were run again. `running`
+    is the line that the module is at: its statement and those below haven't been run. Raises `ValueError` where the text
+    doesn't define the name.
     """
     statements = [statement for statement in ast.parse(text).body if not _is_guard(statement)]
+    if running is not None:
+        statements = [statement for statement in statements if _lines(statement).stop <= running]
     binders: dict[str, list[ast.stmt]] = {}
     for statement in statements:
         for bound in _bound(statement):
@@ -84,12 +94,20 @@ def _of_main(name: str, module: ModuleType) -> tuple[str, str]:
     """A name for a file, and its text, of what is defined in the script or the notebook that runs."""
     file = getattr(module, "__file__", None)
     if file is not None:
-        text = needed(Path(file).read_text(encoding="utf-8"), name)
+        text = needed(Path(file).read_text(encoding="utf-8"), name, running=_line_of(module))
         return Path(file).with_suffix(".py").name, _with_file(text, str(Path(file).absolute()))
     cells = getattr(module, "In", None)
     if isinstance(cells, list):
         return "notebook.py", needed("\n".join(_cell(cell) for cell in cells), name, only_last=True)
     raise ValueError(f"{name} was typed in: Python keeps no source of it. Define it in a file or a notebook")
+
+
+def _line_of(module: ModuleType) -> int | None:
+    """The line that a module is at while it runs; None where it has been run, or runs in another thread."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and (frame.f_globals is not vars(module) or frame.f_code.co_name != "<module>"):
+        frame = frame.f_back
+    return frame.f_lineno if frame else None
 
 
 def _cell(text: str) -> str:
@@ -149,7 +167,18 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _named(statement: ast.stmt) -> set[str]:
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    """The names of the module that a statement reads, and not those of variables within its functions."""
+    return set(_read(symtable.symtable(ast.unparse(statement), "statement", "exec")))
+
+
+def _read(scope: symtable.SymbolTable) -> Iterator[str]:
+    # A class's body may read a name of the module that it then gives to an attribute: `size = size`.
+    is_body = scope.get_type() in ("module", "class")
+    for symbol in scope.get_symbols():
+        if symbol.is_referenced() and (is_body or symbol.is_global()):
+            yield symbol.get_name()
+    for inner in scope.get_children():
+        yield from _read(inner)
 
 
 def _lines(statement: ast.stmt) -> range:

@@ -86,7 +86,7 @@ class Search:
         self._folder = Path(folder).absolute()
         self._place = caller()
         self._models = [model_of(one) for one in (model if isinstance(model, (list, tuple)) else [model])]
-        self._data = data if isinstance(data, Data) else Data(data)
+        self._data = copy.copy(data) if isinstance(data, Data) else Data(data)
         self._tables: dict[str, Any] = {"data": {}, "training": {}, "search": {}}
         self._places: dict[str, Place] = {}
         self._source = arguments_of_call(self._place, type(self).__name__)
@@ -209,7 +209,7 @@ class Search:
         return job
 
     def __repr__(self) -> str:
-        return f"<sojourn search of {len(self._models) or len(self._job().get('model', []))} models in {self._folder}>"
+        return f"<sojourn search {self._tables.get('name') or _name_of(self._models)} in {self._folder}>"
 
     def _set(self, path: Sequence[str], value: object, place: Place | None) -> None:
         """Sets a key of a table, and keeps where its value comes from. A word for a table is the table's `name`."""
@@ -303,6 +303,8 @@ class Search:
         key = problem.get("key")
         place = self._place_of(key) if key else None
         message = str(problem["message"]).replace(f"{file}: ", "")
+        for entry, model in self._codes().items():
+            message = message.replace(entry.rpartition(":")[0], code.file_of(model) or entry)
         place = place or self._place
         return Problem(message, key, *(place or (None, None)))
 

@@ -1,5 +1,6 @@
 """Code of models: which lines of a script travel, and which entry a class or function has."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -7,7 +8,7 @@ import unittest
 from pathlib import Path
 
 from sojourn.search import code
-from support import environment
+from support import PACKAGE, environment
 
 SCRIPT = '''"""A script."""
 from __future__ import annotations
@@ -72,6 +73,12 @@ class Code(unittest.TestCase):
         exec(compile(text, "net.py", "exec"), namespace)
         self.assertEqual(namespace["Net"].size, 6)
 
+    def test_names_within_functions_and_lines_that_are_to_come_stay_out(self):
+        lines = ["SIZE = 1", "out = start()", "class Net:", "    def loss(self, size=SIZE):", "        out = [one for one in size]"]
+        lines += ["        return out", "one = start()", "Net.search()", "SIZE = 2"]
+        text = code.needed("\n".join(lines), "Net", running=8)
+        self.assertEqual([line for line in text.splitlines() if line], [lines[0], *lines[2:6]])
+
     def test_of_definitions_in_a_notebook_the_last_counts(self):
         cells = "WIDTH = 1\nclass Net:\n    width = WIDTH\nWIDTH = 2\nclass Net:\n    second = WIDTH\n"
         text = code.needed(cells, "Net", only_last=True)
@@ -111,6 +118,17 @@ class Code(unittest.TestCase):
         self.assertEqual(Path(deep.rpartition(":")[0]).read_text(), "from package.models import Deep\n")
         self.assertIn(str(self.folder), path.split(":"))
         self.assertFalse([one for one in path.split(":") if "site-packages" in one])
+
+    def test_the_copy_of_the_exporter_finds_the_rest_of_the_package(self):
+        """A user's module may make searches beside its models; the command's copy of the package comes first on the path."""
+        copied = self.folder / "copy/sojourn"
+        copied.mkdir(parents=True)
+        for file in (PACKAGE / "sojourn").glob("*.py"):
+            shutil.copy(file, copied)
+        text = "import sys\nsys.path.insert(0, %r)\nimport sojourn\nfrom sojourn import Search, choice\n" % str(copied.parent)
+        text += "from sojourn import data\nprint(sojourn.__file__, data.__file__, sys.modules[Search.__module__].__file__)"
+        found = [Path(file).parent for file in self.ran(text).split()]
+        self.assertEqual(found, [copied, copied, PACKAGE / "sojourn/search"])
 
     def test_code_without_a_name_or_a_source_is_refused(self):
         with self.assertRaisesRegex(ValueError, "define it at the top of a module"):

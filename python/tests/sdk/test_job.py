@@ -199,6 +199,8 @@ class Jobs(Site):
         said = self.ran(TABLE + REFUSED_MODEL)
         self.assertIn("REFUSED", said)
         self.assertIn("has no parameters", said)
+        self.assertIn(f"`{self.folder / 'script.py'}:Net`", said)
+        self.assertNotIn(".sojourn/models", said)
 
 
 if __name__ == "__main__":
