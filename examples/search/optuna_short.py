@@ -1,6 +1,6 @@
 """Optuna suggests the trials of a job, in twenty lines: optuna_search.py also prunes, and lives through being killed.
 
-    python3 examples/search/optuna_short.py examples/search/ask_tell.toml 24
+python3 examples/search/optuna_short.py examples/search/ask_tell.toml 24
 """
 
 import sys

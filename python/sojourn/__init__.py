@@ -48,8 +48,33 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "job": ("Best", "Job", "Study", "Trial", "ask_tell"),
-    "search": ("Data", "Search", "choice", "cnn", "formula", "graph", "int_uniform", "log_int", "log_uniform", "mlp", "normal", "resnet", "uniform"),
-    "server": ("CommandFailed", "InvalidSearch", "JobFailed", "LocalServer", "Refused", "Server", "SojournError", "Unreachable", "connect", "local"),
+    "search": (
+        "Data",
+        "Search",
+        "choice",
+        "cnn",
+        "formula",
+        "graph",
+        "int_uniform",
+        "log_int",
+        "log_uniform",
+        "mlp",
+        "normal",
+        "resnet",
+        "uniform",
+    ),
+    "server": (
+        "CommandFailed",
+        "InvalidSearch",
+        "JobFailed",
+        "LocalServer",
+        "Refused",
+        "Server",
+        "SojournError",
+        "Unreachable",
+        "connect",
+        "local",
+    ),
 }
 """The names of this package, by the subpackage that has them."""
 

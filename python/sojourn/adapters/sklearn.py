@@ -10,7 +10,6 @@ is, trained on the other rows, is what predicts: there is no refit.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -37,9 +37,8 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
     `options` has more of its arguments, and `server` is where it runs. Features are scaled to mean 0 and deviation 1 unless
     `scale` says otherwise.
 
-    After `fit`: `job_`, `best_params_`, `best_score_`, `best_index_`, `cv_results_` (`params`, `split0_test_score`,
-    `mean_test_score`, `rank_test_score`, by trial), `classes_` of a classifier, `n_features_in_`. Scores are those of `metric`,
-    with losses negated.
+    After `fit`: `job_`, `best_params_`, `best_score_`, `best_index_`, `cv_results_`, `classes_` of a classifier,
+    `n_features_in_`. Scores are those of `metric`, with losses negated.
     """
 
     def __init__(
@@ -117,8 +116,7 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class, or the number, for each row of `X`, `[rows]`."""
         predicted = self._fitted().predict(self._rows(X))
-        found: npt.NDArray[Any] = predicted if self._is_regressor() else self.classes_[predicted.astype(int)]
-        return found
+        return predicted if self._is_regressor() else np.asarray(self.classes_)[predicted.astype(int)]
 
     @available_if(lambda self: not self._is_regressor())  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
@@ -127,8 +125,7 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any) -> float:
         """The accuracy, or R² of a regressor."""
-        score = r2_score if self._is_regressor() else accuracy_score
-        return float(score(y, self.predict(X)))
+        return float((r2_score if self._is_regressor() else accuracy_score)(y, self.predict(X)))
 
     def __getstate__(self) -> dict[str, Any]:
         """The state that is pickled: the model predicts anywhere, and connections to servers stay."""
@@ -147,12 +144,8 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        with contextlib.suppress(ImportError):
-            from sklearn.utils import ClassifierTags, RegressorTags
-
-            tags.estimator_type = "regressor" if self._is_regressor() else "classifier"
-            tags.classifier_tags = None if self._is_regressor() else ClassifierTags()
-            tags.regressor_tags = RegressorTags() if self._is_regressor() else None
+        tags.estimator_type = "regressor" if self._is_regressor() else "classifier"
+        tags.classifier_tags = None if self._is_regressor() else ClassifierTags()
+        tags.regressor_tags = RegressorTags() if self._is_regressor() else None
         tags.target_tags.required = True
-        tags.non_deterministic = False
         return tags

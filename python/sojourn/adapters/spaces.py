@@ -48,7 +48,9 @@ def to_optuna(space: Mapping[str, object]) -> dict[str, BaseDistribution]:
 
 def values_of(params: Mapping[str, Any]) -> dict[str, Any]:
     """The values of an Optuna trial's parameters, for `Study.ask`: lists that `to_optuna` wrote as JSON are lists again."""
-    return {name: json.loads(value) if isinstance(value, str) and value.startswith("[") else value for name, value in params.items()}
+    return {
+        name: json.loads(value) if isinstance(value, str) and value.startswith("[") else value for name, value in params.items()
+    }
 
 
 def params_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,7 +73,9 @@ def dimension_of(value: Any) -> Dimension:
         return choice(*value.categories)
     if name in ("Float", "Integer"):
         return _of_ray_range(value, name == "Integer")
-    raise ValueError(f"{value!r} has no form in a job file: sojourn.choice, uniform, log_uniform, int_uniform, log_int and normal do")
+    raise ValueError(
+        f"{value!r} has no form in a job file: sojourn.choice, uniform, log_uniform, int_uniform, log_int and normal do"
+    )
 
 
 def _of_ray_range(value: Any, is_whole: bool) -> Dimension:

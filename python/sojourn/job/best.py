@@ -77,7 +77,10 @@ class Best:
         return self.predictor.predict(data)
 
     def predict_proba(self, data: object) -> npt.NDArray[np.float64]:
-        """The probability of each class for each row, `[rows, classes]`, in the order of `classes`. Raises `ValueError` for numbers."""
+        """The probability of each class for each row, `[rows, classes]`, in the order of `classes`.
+
+        Raises `ValueError` where labels are numbers.
+        """
         return self.predictor.predict_proba(data)
 
     def model(self, code: Callable[..., object] | None = None) -> Task:

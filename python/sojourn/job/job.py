@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sojourn.job.best import Best
@@ -201,7 +201,7 @@ class Job:
     def widen(self, dimensions: Mapping[str, object], *, why: str | None = None) -> None:
         """Takes further combinations from these dimensions: `{"lr": sojourn.log_uniform(1e-5, 1e-1)}`. Raises `CommandFailed`."""
         from sojourn.search import toml
-        from sojourn.search.search import plain
+        from sojourn.search.draft import plain
 
         lines = [toml.pair(key, plain(value)) for key, value in dimensions.items()]
         flags = [word for line in lines for word in ("--widen", line)]
@@ -286,7 +286,10 @@ class Job:
         return answer
 
     def report(self, path: str | os.PathLike[str], *, replay: int = 0) -> dict[str, Any]:
-        """Writes what came of the job into an HTML file. `replay` trains so many of the best trials again, and says the verdicts."""
+        """Writes what came of the job into an HTML file.
+
+        `replay` trains so many of the best trials again, and the file says the verdicts. Raises `CommandFailed`.
+        """
         flags = ["--replay", str(replay)] if replay else []
         answer: dict[str, Any] = self.server.run("report", str(self.number), "-o", os.fspath(path), *flags)
         return answer
@@ -297,4 +300,3 @@ class Job:
     def _changed(self, what: str, body: Mapping[str, object] | None = None) -> Status:
         given = None if body is None else {key: value for key, value in body.items() if value is not None}
         return Status.of(self.server.api.post(self._path(what), given))
-

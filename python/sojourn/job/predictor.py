@@ -24,8 +24,8 @@ PROBABILITIES = 2
 class Predictor:
     """A model as `sojourn export` writes it, with its scaling and its description.
 
-    `classes` are those of the training data, `[classes]`: numbers where all of them are that. Empty where labels are numbers, or the
-    data has columns by name.
+    `classes` are those of the training data, `[classes]`: numbers where all of them are that. Empty where labels
+    are numbers, or the data has columns by name.
     """
 
     def __init__(self, model: bytes) -> None:
@@ -57,7 +57,10 @@ class Predictor:
         return _numbers(rows, 1, 1)[:, 0]
 
     def predict_proba(self, data: object) -> npt.NDArray[np.float64]:
-        """The probability of each class, in the order of `classes`, `[rows, classes]`. Raises `ValueError` where there are none."""
+        """The probability of each class, in the order of `classes`, `[rows, classes]`.
+
+        Raises `ValueError` where there are none, and `CommandFailed` for data that doesn't fit the model.
+        """
         if not len(self.classes):
             raise ValueError("the model predicts no classes")
         return _numbers(self._table(data)[1], PROBABILITIES, len(self.classes))

@@ -66,7 +66,7 @@ class Study:
 
     @property
     def room(self) -> int:
-        """How many trials may be asked for now: two for each slot are to be under way, and no more than there are to be in all."""
+        """How many trials may be asked for now, so that two for each slot are under way and no more than there are to be."""
         view = self._view
         if not (view["open"] and view["running"]):
             return 0

@@ -98,7 +98,9 @@ class Point:
             metrics.update((f"{split}/{name}", value / rows) for name, value in (sums.get("named") or {}).items())
         if view.get("f1") is not None:
             metrics["valid/f1"] = view["f1"]
-        metrics.update((f"valid/{name}", value) for name, value in (view.get("own") or {}).items() if isinstance(value, (int, float)))
+        metrics.update(
+            (f"valid/{name}", value) for name, value in (view.get("own") or {}).items() if isinstance(value, (int, float))
+        )
         at = view.get("at") or None
         return cls(view["epoch"], metrics, at and datetime.fromtimestamp(at / 1000, timezone.utc))
 

@@ -164,7 +164,8 @@ def _arrays(arrays: Mapping[str, npt.NDArray[Any]], folder: Path) -> str:
 
 def _is_frame(data: object) -> bool:
     """Is this a table of pandas, polars or pyarrow? None of them is imported for it."""
-    return type(data).__name__ in ("DataFrame", "Table") and type(data).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
+    kind = type(data)
+    return kind.__name__ in ("DataFrame", "Table") and kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow")
 
 
 def _frame(data: Any, folder: Path) -> str:

@@ -9,6 +9,9 @@ from types import FrameType
 from typing import NamedTuple
 
 
+PACKAGE = "sojourn."
+
+
 class Place(NamedTuple):
     """A line of the user's code: `file` as Python names it, `line` from 1."""
 
@@ -16,9 +19,11 @@ class Place(NamedTuple):
     line: int
 
 
-def caller(depth: int = 1) -> Place | None:
-    """The line of the code that called the function which asks; `depth` frames further out where that is more than 1."""
-    frame: FrameType | None = sys._getframe(depth + 1) if hasattr(sys, "_getframe") else None
+def caller() -> Place | None:
+    """The line of the user's code that is being run: that of the innermost frame outside of this package."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(PACKAGE):
+        frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno) if frame else None
 
 

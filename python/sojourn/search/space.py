@@ -56,7 +56,10 @@ def uniform(
     when: Mapping[str, object] | None = None,
     otherwise: object = None,
 ) -> Dimension:
-    """A number from `low` to `high`, both included. `step` leaves only whole steps from `low` on; a grid takes `points` values."""
+    """A number from `low` to `high`, both included.
+
+    `step` leaves only whole steps from `low` on; a grid takes `points` values.
+    """
     return _dimension({"uniform": [low, high], "step": step, "points": points}, when, otherwise)
 
 
@@ -119,7 +122,7 @@ def formula(text: str, *, when: Mapping[str, object] | None = None, otherwise: o
 
 def _dimension(form: Mapping[str, object], when: Mapping[str, object] | None, otherwise: object) -> Dimension:
     table = {**form, "when": dict(when) if when is not None else None, "otherwise": otherwise}
-    return Dimension({key: value for key, value in table.items() if value is not None}, caller(2))
+    return Dimension({key: value for key, value in table.items() if value is not None}, caller())
 
 
 def dimensions_of(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, Dimension]]:

@@ -54,8 +54,8 @@ class Api:
 
     def get(self, path: str, **query: object) -> Any:
         """The JSON answer of a `GET`; `path` begins behind `/v1/`."""
-        words = {True: "true", False: "false"}
-        asked = {name: words.get(value, value) if isinstance(value, bool) else value for name, value in query.items() if value is not None}
+        asked = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
+        asked = {name: value for name, value in asked.items() if value is not None}
         return self.call("GET", path + ("?" + urlencode(asked) if asked else ""))
 
     def post(self, path: str, body: Mapping[str, object] | None = None) -> Any:

@@ -44,9 +44,11 @@ _starting = threading.Lock()
 def local(*, slots: int | None = None, gpus: str | None = None, folder: str | os.PathLike[str] = FOLDER) -> LocalServer:
     """A server and a client on this machine, which end with the last script that uses them; searches of this process run there.
 
-    `slots`: units that train at once; by default one for each GPU, or one for each core where there is no GPU. `gpus`: `auto`,
-    `none`, or numbers such as `0,1`; by default what `SOJOURN_GPUS` says. `folder` keeps jobs, models and logs: with the same folder the same jobs go on. Scripts
-    that use the folder at the same time share one server, and the first one's `slots` and `gpus` hold.
+    - `slots`: units that train at once; by default one for each GPU, or one for each core where there is no GPU.
+    - `gpus`: `auto`, `none`, or numbers such as `0,1`; by default what `SOJOURN_GPUS` says.
+    - `folder` keeps jobs, models and logs: with the same folder the same jobs go on.
+
+    Scripts that use the folder at the same time share one server, and the first one's `slots` and `gpus` hold.
 
     Raises `SojournError` where the programs can't be started, with the end of their log.
     """

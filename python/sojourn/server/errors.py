@@ -1,11 +1,11 @@
 """What can go wrong between a script and its server, as exceptions.
 
-    SojournError
-      Refused          the server refused a request: `status`, `kind` and `message` are its own
-      Unreachable      no server answered, after as many attempts as the command makes
-      CommandFailed    the program `sojourn` ended with an error: `exit_code` and `messages`
-      InvalidSearch    `sojourn validate` found problems: `problems`, each with the Python line that caused it
-      JobFailed        a job ended without a model
+SojournError
+  Refused          the server refused a request: `status`, `kind` and `message` are its own
+  Unreachable      no server answered, after as many attempts as the command makes
+  CommandFailed    the program `sojourn` ended with an error: `exit_code` and `messages`
+  InvalidSearch    `sojourn validate` found problems: `problems`, each with the Python line that caused it
+  JobFailed        a job ended without a model
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def program() -> str:
 def run(arguments: Sequence[str], environment: Mapping[str, str | None] | None = None, accepted: Sequence[int] = (0,)) -> Any:
     """The JSON that `sojourn ARGUMENTS --json` prints; None where it prints nothing.
 
-    `environment` is added to this process's; a variable that is None there is taken out. Remarks of the program go to this process's standard error. An exit code that
-    isn't among those `accepted` raises `CommandFailed` with the program's errors.
+    `environment` is added to this process's; a variable that is None there is taken out. Remarks of the program go to this
+    process's standard error. An exit code that isn't among those `accepted` raises `CommandFailed` with the program's errors.
     """
     command = [program(), *arguments, "--json"]
     variables = {**os.environ, PYTHON_VARIABLE: _python(), **(environment or {})}

@@ -1,9 +1,9 @@
 """A server that runs searches, and the rules by which a script finds it.
 
-    sojourn.connect(url, token)      else
-    SOJOURN_SERVER                   with SOJOURN_TOKEN or SOJOURN_TOKEN_FILE, and SOJOURN_CA, else
-    the server of this machine       that `sojourn serve` runs with its default data folder, or SOJOURN_DATA, else
-    sojourn.local()                  server and client as child processes
+sojourn.connect(url, token)      else
+SOJOURN_SERVER                   with SOJOURN_TOKEN or SOJOURN_TOKEN_FILE, and SOJOURN_CA, else
+the server of this machine       that `sojourn serve` runs with its default data folder, or SOJOURN_DATA, else
+sojourn.local()                  server and client as child processes
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def connect(url: str | None = None, token: str | None = None, *, ca: str | None 
     Raises `Unreachable` where no server answers, and `Refused` where it doesn't take the token.
     """
     url = url or os.environ.get("SOJOURN_SERVER") or DEFAULT_URL
-    server = Server(url, token or _token_from_environment() or _token_on_this_machine(url), ca or os.environ.get("SOJOURN_CA") or None)
+    token = token or _token_from_environment() or _token_on_this_machine(url)
+    server = Server(url, token, ca or os.environ.get("SOJOURN_CA") or None)
     server.api.get("jobs")
     return server.use()
 

@@ -187,10 +187,8 @@ def has_users(users: int) -> bool:
 
 def answer(line: dict[str, Any]) -> None:
     """Writes the one line for the script that has started this process, if that is still there."""
-    try:
+    with contextlib.suppress(BrokenPipeError):
         print(json.dumps(line), flush=True)
-    except BrokenPipeError:
-        pass
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

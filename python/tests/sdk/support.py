@@ -1,5 +1,6 @@
 """Scripts of users as processes, in a folder of their own, and what is left of them."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -96,7 +97,5 @@ class Site(unittest.TestCase):
     def end_all(self):
         """Ends what a test that failed has left."""
         for process in self.processes():
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass

@@ -65,7 +65,16 @@ class Code(unittest.TestCase):
         kept = {number: line for number, line in enumerate(text.splitlines(), 1) if line}
         whole = SCRIPT.splitlines()
         self.assertEqual(kept, {number: whole[number - 1] for number in kept}, "lines keep their numbers")
-        for there in ("from __future__", "import math", "from random import *", "SIZE = 3", "WIDTH =", "def double", "import faster", "class Base"):
+        for there in (
+            "from __future__",
+            "import math",
+            "from random import *",
+            "SIZE = 3",
+            "WIDTH =",
+            "def double",
+            "import faster",
+            "class Base",
+        ):
             self.assertIn(there, text)
         for absent in ("import os", "NEVER", "unused", "run()", "__main__"):
             self.assertNotIn(absent, text)
@@ -74,7 +83,13 @@ class Code(unittest.TestCase):
         self.assertEqual(namespace["Net"].size, 6)
 
     def test_names_within_functions_and_lines_that_are_to_come_stay_out(self):
-        lines = ["SIZE = 1", "out = start()", "class Net:", "    def loss(self, size=SIZE):", "        out = [one for one in size]"]
+        lines = [
+            "SIZE = 1",
+            "out = start()",
+            "class Net:",
+            "    def loss(self, size=SIZE):",
+            "        out = [one for one in size]",
+        ]
         lines += ["        return out", "one = start()", "Net.search()", "SIZE = 2"]
         text = code.needed("\n".join(lines), "Net", running=8)
         self.assertEqual([line for line in text.splitlines() if line], [lines[0], *lines[2:6]])
@@ -125,7 +140,7 @@ class Code(unittest.TestCase):
         copied.mkdir(parents=True)
         for file in (PACKAGE / "sojourn").glob("*.py"):
             shutil.copy(file, copied)
-        text = "import sys\nsys.path.insert(0, %r)\nimport sojourn\nfrom sojourn import Search, choice\n" % str(copied.parent)
+        text = f"import sys\nsys.path.insert(0, {str(copied.parent)!r})\nimport sojourn\nfrom sojourn import Search, choice\n"
         text += "from sojourn import data\nprint(sojourn.__file__, data.__file__, sys.modules[Search.__module__].__file__)"
         found = [Path(file).parent for file in self.ran(text).split()]
         self.assertEqual(found, [copied, copied, PACKAGE / "sojourn/search"])

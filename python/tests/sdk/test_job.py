@@ -8,7 +8,9 @@ from support import TABLE, Site
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
-FIFTEEN = TABLE + """
+FIFTEEN = (
+    TABLE
+    + """
 search = sojourn.Search(
     sojourn.mlp(hidden=[16]), data=(X, y), valid=0.2, test=0.1,
     space={"lr": sojourn.log_uniform(1e-3, 1e-1), "batch_size": sojourn.choice(16, 32)},
@@ -17,6 +19,7 @@ job = search.run()
 print(job.best.values, job.best.metrics)
 classes = job.best.predict(X[:50])
 """
+)
 
 CALLS = """
 import json, os
@@ -29,7 +32,8 @@ said = {
     "proba": best.predict_proba(X[:3]).shape, "classes": best.classes.tolist(),
     "curves": len(job.curves()), "metrics of curves": sorted({row.metric for row in job.curves()}),
     "kinds": sorted({event["kind"] for event in job.events()})[:3],
-    "evaluated": (job.evaluate()["metrics"]["rows"], job.evaluate(split="valid")["metrics"]["accuracy"] == best.metrics["valid/accuracy"]),
+    "tested": job.evaluate()["metrics"]["rows"],
+    "evaluated": job.evaluate(split="valid")["metrics"]["accuracy"] == best.metrics["valid/accuracy"],
     "replay": job.replay()["verdict"],
 }
 job.trial(1).export("model.safetensors")
@@ -76,7 +80,9 @@ said["later"] = asyncio.run(later())
 print("SAID", json.dumps(said))
 """
 
-INTERRUPTED = TABLE + """
+INTERRUPTED = (
+    TABLE
+    + """
 import signal, sys
 search = sojourn.Search(sojourn.mlp(hidden=[16]), data=(X, y), epochs=900, name="long")
 stderr, wanted = sys.stderr, INTERRUPTS
@@ -96,6 +102,7 @@ try:
 except KeyboardInterrupt:
     print("INTERRUPTED", sojourn.local().jobs()[0].status.state)
 """
+)
 
 OWN_MODEL = """
 from sojourn.torch import Task, Batch
@@ -157,7 +164,8 @@ class Jobs(Site):
             "curves": 4 * 4 * 4,
             "metrics of curves": sums,
             "kinds": ["assimilated", "evaluated", "extra-evaluated"],
-            "evaluated": [60, True],
+            "tested": 60,
+            "evaluated": True,
             "replay": "identical",
             "files": ["hops.csv", "metrics.csv", "trials.csv", "model.safetensors", "report.html"],
             "paused": "paused",

@@ -1,7 +1,7 @@
 """The blocks of docs/python.md in Python: each is run, or says why not.
 
-`run`: the block is a script. `goes-on`: it is run behind the script before it. `needs=PACKAGE`: it is left out where the package is
-missing. `not-run=REASON`. Scripts have one folder, with the digits in it.
+`run`: the block is a script. `goes-on`: it is run behind the script before it. `needs=PACKAGE`: it is left out where
+the package is missing. `not-run=REASON`. Scripts have one folder, with the digits in it.
 """
 
 import importlib.util

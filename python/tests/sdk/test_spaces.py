@@ -53,7 +53,12 @@ class OfRay(unittest.TestCase):
     def test_ray_s_own_domains_are_read(self):
         from ray import tune
 
-        space = {"lr": tune.loguniform(1e-4, 1e-1), "n": tune.randint(1, 9), "q": tune.quniform(0, 1, 0.25), "c": tune.choice([1, 2])}
+        space = {
+            "lr": tune.loguniform(1e-4, 1e-1),
+            "n": tune.randint(1, 9),
+            "q": tune.quniform(0, 1, 0.25),
+            "c": tune.choice([1, 2]),
+        }
         wanted = {
             "lr": sojourn.log_uniform(1e-4, 1e-1),
             "n": sojourn.int_uniform(1, 8),
