@@ -53,6 +53,11 @@ fn calls_are_made_again() {
 }
 
 #[test]
+fn servers_are_found() {
+    passes("test_connect");
+}
+
+#[test]
 fn spaces_of_others_are_read() {
     passes("test_spaces");
 }

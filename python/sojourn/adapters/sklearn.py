@@ -4,8 +4,7 @@
     search.fit(X, y)
     search.predict(X_new), search.best_params_, search.cv_results_
 
-Trials are compared on a fixed share of the rows (`valid`), which is one split, and not by cross-validation. The best trial as it
-is, trained on the other rows, is what predicts: there is no refit.
+Trials are compared on a fixed share of the rows (`valid`), one split, and not by cross-validation. The best one predicts as it is.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
             if len(self.classes_) < 2:
                 raise ValueError("a classifier needs more than one class")
         search = sojourn.Search(
-            self.model if self.model is not None else sojourn.mlp(hidden=[64]),
+            self.model or sojourn.mlp(hidden=[64]),
             sojourn.Data((array(X), array(labels)), scale=self.scale),
             epochs=self.epochs,
             valid=self.valid,

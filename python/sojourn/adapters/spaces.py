@@ -14,7 +14,7 @@ from sojourn.search.space import Dimension, choice, int_uniform, log_int, log_un
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-DEFAULT_LOG_STEP = 1
+DEFAULT_STEP = 1
 
 
 def from_optuna(space: Mapping[str, Any]) -> dict[str, Dimension]:
@@ -67,7 +67,7 @@ def dimension_of(value: Any) -> Dimension:
         if name == "FloatDistribution":
             return log_uniform(value.low, value.high) if value.log else uniform(value.low, value.high, step=value.step)
         if name == "IntDistribution":
-            step = value.step if value.step != DEFAULT_LOG_STEP else None
+            step = value.step if value.step != DEFAULT_STEP else None
             return log_int(value.low, value.high) if value.log else int_uniform(value.low, value.high, step=step)
     if name == "Categorical":
         return choice(*value.categories)
@@ -90,7 +90,7 @@ def _of_ray_range(value: Any, is_whole: bool) -> Dimension:
     if is_whole:
         # A quantised range has its upper end.
         high = value.upper if step is not None else value.upper - 1
-        return (log_int if is_log else int_uniform)(value.lower, high, step=step if step != DEFAULT_LOG_STEP else None)
+        return (log_int if is_log else int_uniform)(value.lower, high, step=step if step != DEFAULT_STEP else None)
     return (log_uniform if is_log else uniform)(value.lower, value.upper, step=step)
 
 

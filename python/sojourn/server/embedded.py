@@ -224,7 +224,10 @@ def _is_read(users: int) -> bool:
 
 def _is_shared(folder: Path) -> bool:
     """Does another script use the server of this folder?"""
-    reading = os.open(folder / USERS, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        reading = os.open(folder / USERS, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False  # the folder was deleted
     try:
         return os.read(reading, 1) != b""
     except BlockingIOError:

@@ -147,9 +147,9 @@ def current() -> Server:
         return chosen
     if os.environ.get("SOJOURN_SERVER"):
         return connect()
-    address = _address_on_this_machine()
-    if address is not None:
-        return connect(f"http://{address}")
+    port = _port_on_this_machine()
+    if port is not None:
+        return connect(f"http://127.0.0.1:{port}")
     from sojourn.server.embedded import local
 
     return local()
@@ -171,13 +171,13 @@ def _token_from_environment() -> str | None:
     return os.environ.get("SOJOURN_TOKEN") or None
 
 
-def _address_on_this_machine() -> str | None:
-    """`HOST:PORT` of the server that runs with this machine's data folder."""
+def _port_on_this_machine() -> str | None:
+    """The port of the server that runs with this machine's data folder."""
     folder = data_folder()
     try:
         address = (folder / ADDRESS_FILE).read_text(encoding="utf-8").strip()
         # A server that lives holds its folder's lock. One that was killed has left its address.
-        return address if is_locked(folder / LOCK_FILE) else None
+        return address.rpartition(":")[2] if is_locked(folder / LOCK_FILE) else None
     except OSError:
         return None
 
@@ -185,8 +185,7 @@ def _address_on_this_machine() -> str | None:
 def _token_on_this_machine(url: str) -> str | None:
     """The token of this machine's server, if `url` is that server: other programs on loopback must not learn it."""
     parts = urlsplit(url)
-    address = _address_on_this_machine()
-    if address is None or parts.hostname not in LOOPBACK or str(parts.port) != address.rpartition(":")[2]:
+    if parts.hostname not in LOOPBACK or str(parts.port) != _port_on_this_machine():
         return None
     try:
         return (data_folder() / TOKEN_FILE).read_text(encoding="utf-8").strip()
