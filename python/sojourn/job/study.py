@@ -85,7 +85,7 @@ class Study:
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is room for a trial, or one has ended that was not told yet; False once there is nothing to come.
 
-        Raises `TimeoutError` after `timeout` seconds.
+        An optimiser that has no further values calls `end`: as long as there is room, this returns at once. Raises `TimeoutError` after `timeout` seconds.
         """
         for trials in self.watch(timeout):
             if self.room or any(trial.has_ended and trial.trial not in self._told for trial in trials):
@@ -150,7 +150,11 @@ class Study:
 
     def end(self) -> None:
         """No further trials: the job ends with those that it has."""
-        self.job.change(end=True)
+        try:
+            self.job.change(end=True)
+        except Refused as refused:
+            if refused.status != CONFLICT:  # it was ended before
+                raise
         self._view["open"] = False
 
     def _look(self) -> None:
