@@ -103,7 +103,7 @@ class Job:
 
         A server that is away is asked again for ten minutes. Raises `TimeoutError` after `timeout` seconds.
         """
-        patience, before = Patience(self.server), None
+        patience, before = Patience(), None
         for pause in pauses(timeout):
             status = patience.ask(lambda: self.status)
             if status is not None and status != before:

@@ -40,8 +40,7 @@ class LaterJob:
 
     async def watch(self, timeout: float | None = None) -> AsyncIterator[Status]:
         """As `Job.watch`; a task that is cancelled stops to ask."""
-        job, before = self._job, None
-        patience = Patience(job.server)
+        job, patience, before = self._job, Patience(), None
         for pause in pauses(timeout):
             status = await asyncio.to_thread(patience.ask, lambda: job.status)
             if status is not None and status != before:

@@ -85,7 +85,8 @@ class Study:
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is room for a trial, or one has ended that was not told yet; False once there is nothing to come.
 
-        An optimiser that has no further values calls `end`: as long as there is room, this returns at once. Raises `TimeoutError` after `timeout` seconds.
+        An optimiser that has no further values calls `end`: as long as there is room, this returns at once. Raises
+        `TimeoutError` after `timeout` seconds.
         """
         for trials in self.watch(timeout):
             if self.room or any(trial.has_ended and trial.trial not in self._told for trial in trials):
@@ -98,7 +99,7 @@ class Study:
         Raises `TimeoutError` after `timeout` seconds.
         """
         before: list[Asked] | None = None
-        patience = Patience(self.job.server)
+        patience = Patience()
         for pause in pauses(timeout):
             view = patience.ask(self.job.search)
             if view is None:

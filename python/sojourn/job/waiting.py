@@ -12,7 +12,6 @@ from sojourn.server.errors import JobFailed, Unreachable
 
 if TYPE_CHECKING:
     from sojourn.job.job import Job
-    from sojourn.server.server import Server
 
 T = TypeVar("T")
 MIN_PAUSE = 0.05
@@ -43,8 +42,7 @@ def pauses(timeout: float | None = None) -> Iterator[float]:
 class Patience:
     """Lets a server be away for a while: it may be started again."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self) -> None:
         self._since: float | None = None
 
     def ask(self, question: Callable[[], T]) -> T | None:
@@ -56,7 +54,6 @@ class Patience:
             self._since = self._since or now
             if now - self._since > UNREACHABLE_TIMEOUT:
                 raise
-            self._server.revive()
             return None
         self._since = None
         return answer

@@ -12,7 +12,7 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.message import Message
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -35,11 +35,18 @@ _NOT_A_SERVER = "the answer isn't one of a sojourn server"
 class Api:
     """The HTTP interface of one deployment: one server, or several of which one is active."""
 
-    def __init__(self, urls: Sequence[str], token: str | None = None, ca: str | None = None) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        token: str | None = None,
+        ca: str | None = None,
+        away: Callable[[], None] | None = None,
+    ) -> None:
         """`urls` are `http://HOST:PORT` or `https://HOST:PORT`; `ca` is a PEM file to trust instead of the system's authorities.
 
-        Raises `ValueError` for an address that is none.
+        `away` is called where no server was found, before the call is made again. Raises `ValueError` for an address that is none.
         """
+        self._away = away
         self._urls = [_checked(url) for url in urls]
         self._token = token
         self._tls = ssl.create_default_context(cafile=ca) if any(url.startswith("https:") for url in self._urls) else None
@@ -51,6 +58,11 @@ class Api:
         """The address that is asked now."""
         with self._lock:
             return self._urls[self._current]
+
+    def move_to(self, url: str) -> None:
+        """Asks at this address alone from now on, also in calls that are being made again."""
+        with self._lock:
+            self._urls, self._current = [_checked(url)], 0
 
     def get(self, path: str, **query: object) -> Any:
         """The JSON answer of a `GET`; `path` begins behind `/v1/`."""
@@ -89,8 +101,9 @@ class Api:
             if attempt >= retries or (pause is not None and pause > MAX_PAUSE):
                 raise failure
             self._turn_from(url)
-            ceiling = min(FIRST_PAUSE * 2**attempt, MAX_PAUSE)
-            time.sleep(max(pause or 0.0, random.uniform(0, ceiling)))
+            if self._away is not None and isinstance(failure, Unreachable):
+                self._away()
+            time.sleep(max(pause or 0.0, drawn_pause(attempt)))
             attempt += 1
 
     def _once(self, url: str, method: str, path: str, body: Mapping[str, object] | None) -> tuple[int, Message, bytes]:
@@ -119,6 +132,11 @@ class Api:
         with self._lock:
             if self._urls[self._current] == url:
                 self._current = (self._current + 1) % len(self._urls)
+
+
+def drawn_pause(attempt: int) -> float:
+    """Seconds to pause after an attempt, counted from 0."""
+    return random.uniform(0, min(FIRST_PAUSE * 2**attempt, MAX_PAUSE))
 
 
 def part(name: object) -> str:

@@ -73,32 +73,33 @@ class LocalServer(Server):
         self._settings = (slots, gpus)
         self._supervisor: subprocess.Popen[str] | None = None
         self._users: int | None = None
-        self.slots = "auto"
+        state = self._begin()
+        self.slots = str(state["slots"])
         """Units that train at once, or `auto`: one for each GPU."""
-        self._begin()
         if slots is not None and str(slots) != self.slots:
             print(f"sojourn: another script has started the server in {folder}, with {self.slots} slots", file=sys.stderr)
+        token = (folder / "server" / TOKEN_FILE).read_text(encoding="utf-8").strip()
+        super().__init__(state["url"], token)
         atexit.register(self.close)
 
-    def _begin(self) -> None:
-        """Joins the supervisor of the folder, or starts it."""
+    def _begin(self) -> dict[str, Any]:
+        """Joins the supervisor of the folder, or starts it; what it says of itself."""
         _prepare(self.folder)
         with _locked(self.folder / START_LOCK):
             users = _join(self.folder)
             if users is None:
                 users, self._supervisor = _start(self.folder, *self._settings)
-            state = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
-        self._users = users
-        self.slots = str(state["slots"])
-        token = (self.folder / "server" / TOKEN_FILE).read_text(encoding="utf-8").strip()
-        super().__init__(state["url"], token)
+            self._users = users
+            state: dict[str, Any] = json.loads((self.folder / STATE).read_text(encoding="utf-8"))
+            return state
 
     def revive(self) -> None:
         """Starts the server again where its supervisor was killed."""
-        if self._users is not None and not _is_read(self._users):
-            os.close(self._users)
-            self._users = None
-            self._begin()
+        with _starting:
+            if self._users is not None and not _is_read(self._users):
+                os.close(self._users)
+                self._users = None
+                self._move_to(self._begin()["url"])
 
     def has_ended(self) -> bool:
         """Is the server closed, or has its supervisor been killed?"""

@@ -19,6 +19,8 @@ PROGRAM_VARIABLE = "SOJOURN"
 PYTHON_VARIABLE = "SOJOURN_PYTHON"
 INVALID = 2
 """The exit code where the call was wrong."""
+UNREACHABLE = 3
+"""The exit code where no server could be reached."""
 _ERROR = "error: "
 
 

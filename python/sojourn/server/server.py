@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sojourn.server import program
-from sojourn.server.api import DEFAULT_URL, Api, part
-from sojourn.server.errors import SojournError
+from sojourn.server.api import DEFAULT_URL, MAX_RETRIES, Api, drawn_pause, part
+from sojourn.server.errors import CommandFailed, SojournError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -50,7 +51,7 @@ class Server:
         urls = [one for one in url.split(",") if one.strip()]
         if not urls:
             raise ValueError("there is no address of a server")
-        self.api = Api(urls, token, ca)
+        self.api = Api(urls, token, ca, self.revive)
         # A file with another token would go over this one.
         own_token = {"SOJOURN_TOKEN": token, "SOJOURN_TOKEN_FILE": None} if token else {}
         self._environment: dict[str, str | None] = {"SOJOURN_SERVER": ",".join(urls), "SOJOURN_CA": ca, **own_token}
@@ -61,8 +62,20 @@ class Server:
         return self.api.url
 
     def run(self, *arguments: str, accepted: Sequence[int] = (0,), environment: Mapping[str, str] | None = None) -> Any:
-        """The JSON of `sojourn ARGUMENTS --json` against this server. Raises `CommandFailed`."""
-        return program.run(arguments, {**self._environment, **(environment or {})}, accepted)
+        """The JSON of `sojourn ARGUMENTS --json` against this server. Raises `CommandFailed`.
+
+        A command that finds no server is run again, as often as a call over HTTP.
+        """
+        attempt = 0
+        while True:
+            try:
+                return program.run(arguments, {**self._environment, **(environment or {})}, accepted)
+            except CommandFailed as failed:
+                if failed.exit_code != program.UNREACHABLE or attempt == MAX_RETRIES:
+                    raise
+            self.revive()
+            time.sleep(drawn_pause(attempt))
+            attempt += 1
 
     def jobs(self) -> list[Job]:
         """All jobs, the oldest first."""
@@ -97,7 +110,12 @@ class Server:
         return answer
 
     def revive(self) -> None:
-        """Starts a server again that this process has started and that was killed."""
+        """Starts a server again that this process has started and that was killed; called where no server was found."""
+
+    def _move_to(self, url: str) -> None:
+        """The server has another address from now on."""
+        self.api.move_to(url)
+        self._environment["SOJOURN_SERVER"] = url
 
     def use(self) -> Self:
         """Makes this the server on which searches of this process run."""

@@ -98,10 +98,17 @@ class Calls(unittest.TestCase):
         gone = FakeServer(self)
         gone.server.server_close()
         server = FakeServer(self, (200, {}), (200, {}))
-        several = api.Api([gone.url, server.url])
+        away = []
+        several = api.Api([gone.url, server.url], away=lambda: away.append(True))
         several.get("health")
         several.get("health")
-        self.assertEqual((several.url, len(self.pauses)), (server.url, 1))
+        self.assertEqual((several.url, len(self.pauses), away), (server.url, 1, [True]))
+
+    def test_a_server_that_comes_back_elsewhere_is_asked_there(self):
+        gone, server = FakeServer(self), FakeServer(self, (200, {"here": True}))
+        gone.server.server_close()
+        moving = api.Api([gone.url], away=lambda: moving.move_to(server.url))
+        self.assertEqual(moving.get("health"), {"here": True})
 
     def test_other_servers_and_none_are_said(self):
         other = FakeServer(self, (404, b"<html>"), (200, b"<html>"))
