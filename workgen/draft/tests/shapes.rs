@@ -554,9 +554,12 @@ fn all_problems_are_said_at_once() {
     let wishes =
         Wishes { name: "t", train: "bad.csv", label: Some("z"), labels: Some(LabelKind::Classes) };
     let problems = draft(&profile, wishes).unwrap_err().join("\n");
-    for part in
-        ["too few", "line 3 (2 fields)", "two columns are called `a`", "there is no column `z`"]
-    {
+    for part in [
+        "too few",
+        "line 3 (2 fields, where the first has 3)",
+        "two columns are called `a`",
+        "there is no column `z`",
+    ] {
         assert!(problems.contains(part), "{part}: {problems}");
     }
     assert!(matches!(profile, Profile::Table(_)));
