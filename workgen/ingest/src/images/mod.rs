@@ -10,8 +10,9 @@
 //! A row is the same bytes on any machine. So nothing in here may depend on the instructions that a processor has: JPEG is
 //! decoded without vector code, and images are scaled in whole numbers.
 //!
-//! One image is in memory at a time, and the names of the files of one folder. The pass over labels opens no image, unless those that
-//! can't be read are left out.
+//! One image is in memory at a time, and the names of the files of one folder. Before the passes, the first
+//! bytes of each file are read, until one says that it has 16 bits a channel. The pass over labels opens no image, unless those
+//! that can't be read are left out.
 
 mod decode;
 mod exif;

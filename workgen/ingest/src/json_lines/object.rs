@@ -26,7 +26,7 @@ pub(super) trait Members {
 /// Reads a line; `text` is memory that is used again.
 ///
 /// # Errors
-/// What is wrong with it, for a message. Some members may have been taken.
+/// The reason for which it is none, for a message. Some members may have been taken.
 pub(super) fn read(
     line: &[u8],
     text: &mut Vec<u8>,
