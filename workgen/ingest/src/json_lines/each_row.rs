@@ -4,25 +4,25 @@ use super::{JsonLines, records::JsonRecords};
 use crate::{
     error::{IngestError, Place},
     fields::{Need, RecordError, Records as _},
-    profile::OddLines,
     source::SourceFile,
 };
 
 /// The columns, each with what it holds where that can't be read.
 type Columns = Vec<(String, Option<&'static str>)>;
 
-/// Calls `take` with the number of each row, from 1, and with each value that is text and its column. Returns the columns, and
-/// lines that are no objects.
+/// Calls `take` with the number of each row, from 1, and with each value that is text and its column. Calls `odd` with
+/// each line that is no object, and why. Returns the columns.
 pub(crate) fn each_row(
     shown: &str,
     parts: Vec<SourceFile>,
     take: &mut dyn FnMut(u64, usize, &[u8]),
-) -> Result<(Columns, OddLines), IngestError> {
+    odd: &mut dyn FnMut(u64, String),
+) -> Result<Columns, IngestError> {
     let json = JsonLines::find(shown, parts, &[])?;
     let nested = json.columns.nested.iter();
     let need = |nested: &Option<_>| if nested.is_some() { Need::Nothing } else { Need::Value };
     let mut records = JsonRecords::new(&json, nested.map(need).collect());
-    let (mut row, mut odd_lines) = (1, OddLines::default());
+    let mut row = 1;
     loop {
         let next = records.advance(|index, field| {
             take(row, index, field);
@@ -37,10 +37,10 @@ pub(crate) fn each_row(
                 return Err(Place { column, ..records.place() }.refuse(problem));
             }
             Err(RecordError::Record(_, problem)) => {
-                odd_lines.add(records.place().line.unwrap_or_default(), problem.to_string());
+                odd(records.place().line.unwrap_or_default(), problem.to_string());
             }
         }
     }
     let nested = json.columns.nested.into_iter().map(|nested| nested.map(|(_, what)| what));
-    Ok((json.columns.names.into_iter().zip(nested).collect(), odd_lines))
+    Ok(json.columns.names.into_iter().zip(nested).collect())
 }

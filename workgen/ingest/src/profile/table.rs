@@ -60,7 +60,7 @@ impl OddLines {
         self.count == 0
     }
 
-    pub(crate) fn add(&mut self, line: u64, why: String) {
+    fn add(&mut self, line: u64, why: String) {
         self.count += 1;
         if self.first.len() < MAX_ODD {
             self.first.push(Odd { line, field: why });
@@ -150,8 +150,7 @@ pub(super) fn of_parquet(
     parts: Vec<SourceFile>,
     finder: &mut Finder<'_>,
 ) -> Result<TableProfile, IngestError> {
-    let none = OddLines::default();
-    of_named(FileKind::Parquet, |take| Ok((parquet::each_row(finder, shown, parts, take)?, none)))
+    of_named(FileKind::Parquet, |take, _| parquet::each_row(finder, shown, parts, take))
 }
 
 /// Looks at files with an object in each line.
@@ -159,18 +158,20 @@ pub(super) fn of_json_lines(
     shown: &str,
     parts: Vec<SourceFile>,
 ) -> Result<TableProfile, IngestError> {
-    of_named(FileKind::JsonLines, |take| json_lines::each_row(shown, parts, take))
+    of_named(FileKind::JsonLines, |take, odd| json_lines::each_row(shown, parts, take, odd))
 }
 
 /// Takes the number of a row, from 1, and a field with its column.
 type Take<'a> = &'a mut dyn FnMut(u64, usize, &[u8]);
+/// Takes the number of a line that is no row, and why.
+type TakeOdd<'a> = &'a mut dyn FnMut(u64, String);
 /// Columns, each with the kind of values for which it can't be read.
 type NamedColumns = Vec<(String, Option<&'static str>)>;
 
 /// Looks at all fields of files that have the names of their columns.
 fn of_named(
     format: FileKind,
-    each_row: impl FnOnce(Take<'_>) -> Result<(NamedColumns, OddLines), IngestError>,
+    each_row: impl FnOnce(Take<'_>, TakeOdd<'_>) -> Result<NamedColumns, IngestError>,
 ) -> Result<TableProfile, IngestError> {
     let mut tallies: Vec<Tally> = Vec::new();
     let mut rows = 0;
@@ -183,7 +184,8 @@ fn of_named(
             tally.take(field, row);
         }
     };
-    let (named, odd_lines) = each_row(&mut take)?;
+    let mut odd_lines = OddLines::default();
+    let named = each_row(&mut take, &mut |line, why| odd_lines.add(line, why))?;
     tallies.resize_with(named.len(), Tally::new);
     let columns = named.into_iter().zip(tallies).map(|((name, unreadable), tally)| {
         let mut column = tally.finish(name);
