@@ -45,10 +45,16 @@ impl Drop for Trainer {
 
 impl Trainer {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// A trainer with some variables of the environment of its own.
+    fn start_with(variables: &[(&str, &str)]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_sojourn-trainer"))
             .args(["--threads", "1"])
             .env_remove("LD_LIBRARY_PATH")
             .envs(InstructionSet::COMMON.environment().iter().copied())
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
