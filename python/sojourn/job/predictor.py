@@ -86,11 +86,11 @@ class Predictor:
         if not self._features:
             np.savez(folder / "data.npz", allow_pickle=False, **{ARRAY: rows})
             return [str(folder / "data.npz"), "--features", ARRAY]
-        # A model of a table finds its columns by their names.
+        # A model of a table finds its columns by their names. Rows may have the shape that its data was given.
         with open(folder / "data.csv", "w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self._features)
-            writer.writerows(rows.tolist())
+            writer.writerows(rows.reshape(len(rows), -1).tolist())
         return [str(folder / "data.csv")]
 
 
