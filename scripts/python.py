@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True  # a checkout stays as it is
 from libtorch import prepare, run, say  # noqa: E402
 
 REQUIREMENTS = [
+    "anywidget>=0.9,<1",  # shows the live board of a job; brings IPython, which runs the cells of the example notebook
     "axe-playwright-python>=0.1.4,<1",  # finds what a screen reader or a keyboard can't use
     "check-jsonschema>=0.29,<1",  # has the schema of compose files
     "mlflow>=3.5,<4",  # a tracking server, to which jobs are pushed
@@ -30,7 +31,7 @@ REQUIREMENTS = [
     "schemathesis>=4.32,<5",  # tries a running server against that document
     "tensorboard>=2.18,<3",  # reads exported event files
 ]
-RECIPE = f"{' '.join(REQUIREMENTS)} recipe 9\n"  # another text makes every user's copy anew
+RECIPE = f"{' '.join(REQUIREMENTS)} recipe 10\n"  # another text makes every user's copy anew
 
 
 def is_whole(folder, recipe):
@@ -54,7 +55,7 @@ def environment(folder, requirements, recipe, purpose):
 
 
 def install(cache):
-    return environment(cache / "python-8", REQUIREMENTS, RECIPE, "the tests (mlflow, moto, numpy, optuna, pandas, tensorboard and others)")
+    return environment(cache / "python-9", REQUIREMENTS, RECIPE, "the tests (mlflow, moto, numpy, optuna, pandas, tensorboard and others)")
 
 
 if __name__ == "__main__":

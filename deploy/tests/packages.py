@@ -105,6 +105,6 @@ def wheel_metadata():
             want(line in text.replace('"', "'"), f"{name} lacks `{line}`:\n{text}")
     packed_package, source = ROOT / "target/wheel-projects/sojourn/sojourn", ROOT / "python/sojourn"
     packed_files = {str(path.relative_to(packed_package)) for path in packed_package.rglob("*") if path.is_file()}
-    package = {str(path.relative_to(source)) for path in source.rglob("*.py")} | {"py.typed"}
+    package = {str(path.relative_to(source)) for path in source.rglob("*") if path.suffix in (".py", ".css", ".js")} | {"py.typed"}
     want(packed_files == package, f"the wheel has {packed_files}, the package {package}")
-    want({"torch.py", "search/search.py", "server/supervise.py"} <= package, f"the package lacks modules: {package}")
+    want({"torch.py", "search/search.py", "server/supervise.py", "notebook/board.js"} <= package, f"the package lacks modules: {package}")

@@ -4,7 +4,7 @@ use crate::site::program;
 use std::{path::Path, process::Command};
 use tempfile::TempDir;
 
-/// `scripts/setup-tests` makes it, with numpy, pandas, polars, optuna and scikit-learn.
+/// `scripts/setup-tests` makes it, with numpy, pandas, polars, optuna, scikit-learn and anywidget.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/python/bin/python");
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/tests/sdk");
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
@@ -75,6 +75,11 @@ fn a_local_server_goes_with_its_scripts_and_comes_back_with_their_jobs() {
 #[test]
 fn programs_drive_searches() {
     passes("test_study");
+}
+
+#[test]
+fn jobs_are_boards_in_notebooks() {
+    passes("test_notebook");
 }
 
 #[test]

@@ -40,6 +40,23 @@ class Job:
     def __repr__(self) -> str:
         return f"<job {self.number} on {self.server.url}>"
 
+    def _repr_html_(self) -> str:
+        """The board of the job as HTML, with progress, curves, leader board and hosts of this moment."""
+        from sojourn.notebook import html
+
+        return html(self)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """The same for a notebook, with the text for what shows no HTML."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def _ipython_display_(self) -> None:
+        """Shows the live board. Raises `NotImplementedError`, by which IPython takes the forms above, where there is none."""
+        from sojourn.notebook import display_live
+
+        if not display_live(self):
+            raise NotImplementedError("the board of this job isn't live")
+
     @property
     def aio(self) -> LaterJob:
         """The same calls for `asyncio`: `await job.aio.wait()`, `async for status in job.aio.watch()`."""

@@ -101,9 +101,11 @@ class Progress:
 def follow(job: Job, *, progress: bool, cancels: bool) -> None:
     """Waits until a job has ended. Ctrl-C leaves it, or with `cancels` ends it, says so, and is raised again.
 
+    In a notebook `progress` is the live board, where `anywidget` is installed.
+
     Raises `JobFailed` where the job has no model.
     """
-    shown = Progress() if progress else None
+    shown = Progress() if progress and not _has_board(job) else None
     status = job.status
     try:
         for status in job.watch():
@@ -121,6 +123,15 @@ def follow(job: Job, *, progress: bool, cancels: bool) -> None:
         failed = [trial for trial in job.trials() if trial.reason]
         reasons = [f"trial {trial.trial}: {trial.reason}" for trial in failed[:5]]
         raise JobFailed(job.number, status.state, reasons)
+
+
+def _has_board(job: Job) -> bool:
+    """Shows the live board where this is a notebook; was that so?"""
+    if "IPython" not in sys.modules:
+        return False
+    from sojourn.notebook import display_live
+
+    return display_live(job)
 
 
 def _interrupted(job: Job, cancels: bool) -> None:
