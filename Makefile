@@ -36,7 +36,7 @@ check: setup ## the fast tests, while one thinks: unit tests, the core, golden w
 	cargo test --workspace --locked --lib --test core --test golden
 	cargo test --workspace --locked --test whole -- control::
 
-engines: setup ## users' own models end to end; PyTorch goes into the user's cache folder (5 GB), or SOJOURN_PYTHON names one
+engines: setup ## users' own models end to end; PyTorch goes into the user's cache folder (6 GB), or SOJOURN_PYTHON names one
 	@test -n "$(SOJOURN_PYTHON)" || python3 scripts/engine_tools.py --checkout .
 	cargo build --profile demo --locked
 	@scripts/engines target/demo

@@ -78,6 +78,9 @@ _HOMES = {
 }
 """The names of this package, by the subpackage that has them."""
 
+_ADAPTERS = ("lightning", "transformers")
+"""Modules that are imported when they are named: `sojourn.lightning.task(Net)`."""
+
 # The command brings a copy of the exporter's modules for Pythons that lack this package. A Python that has it finds the rest
 # of it behind that copy: a user's module may import `sojourn.Search` beside its models.
 if not os.path.isdir(os.path.join(os.path.dirname(__file__), "search")):
@@ -87,6 +90,8 @@ if not os.path.isdir(os.path.join(os.path.dirname(__file__), "search")):
 
 
 def __getattr__(name: str) -> object:
+    if name in _ADAPTERS:
+        return import_module(f"{__name__}.{name}")
     for subpackage, names in _HOMES.items():
         if name in names:
             value: object = getattr(import_module(f"{__name__}.{subpackage}"), name)

@@ -14,6 +14,7 @@ const FILES: &[(&str, &str)] = &[
     ("export.py", include_str!("../../python/sojourn/export.py")),
     ("index_check.py", include_str!("../../python/sojourn/index_check.py")),
     ("keras.py", include_str!("../../python/sojourn/keras.py")),
+    ("lightning.py", include_str!("../../python/sojourn/lightning.py")),
     ("metrics.py", include_str!("../../python/sojourn/metrics.py")),
     ("model.py", include_str!("../../python/sojourn/model.py")),
     ("nodes.py", include_str!("../../python/sojourn/nodes.py")),
@@ -26,7 +27,9 @@ const FILES: &[(&str, &str)] = &[
     ("starts.py", include_str!("../../python/sojourn/starts.py")),
     ("torch.py", include_str!("../../python/sojourn/torch.py")),
     ("tracing.py", include_str!("../../python/sojourn/tracing.py")),
+    ("transformers.py", include_str!("../../python/sojourn/transformers.py")),
     ("watch.py", include_str!("../../python/sojourn/watch.py")),
+    ("wrapped.py", include_str!("../../python/sojourn/wrapped.py")),
 ];
 
 /// Writes the package into a folder that is to be on Python's path.

@@ -3,7 +3,7 @@
 A class or function of a module is exported from the module's own file. One of a package is imported by a file of one line. One
 of `__main__` or of a notebook travels as a file with what it needs of its script: the imports, functions, classes and
 assignments that it names, directly or by way of others, each on its own line. The rest of the script, which would run the search
-again, stays out.
+again, stays out. A task that an adapter has made of such code is a file with that code and the adapter's call.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from sojourn.search.models import TaskCode
+from sojourn.wrapped import Wrapped
 
 FOLDER = "models"
+MADE = "SearchTask"
+"""The name of a task that an adapter has made, in the file that travels."""
 
 
 def entry_of(code: TaskCode, folder: Path) -> str:
@@ -28,6 +31,9 @@ def entry_of(code: TaskCode, folder: Path) -> str:
 
     Raises `ValueError` for code that has no name in its module, or whose source can't be found.
     """
+    wrapped = getattr(code, "wrapped", None)
+    if isinstance(wrapped, Wrapped):
+        return _entry_of_wrapped(wrapped, folder)
     name = getattr(code, "__qualname__", type(code).__qualname__)
     if not name.isidentifier():
         raise ValueError(f"{name} can't be exported: define it at the top of a module or script, and give it a name")
@@ -45,8 +51,27 @@ def entry_of(code: TaskCode, folder: Path) -> str:
     return f"{Path(file).absolute()}:{name}"
 
 
+def _entry_of_wrapped(wrapped: Wrapped, folder: Path) -> str:
+    """The entry of a task that an adapter has made: the user's code, if there is any, and the adapter's call below."""
+    file, text = f"{MADE}.py", ""
+    if wrapped.code is not None:
+        name = wrapped.code.__name__
+        module = sys.modules.get(wrapped.code.__module__)
+        if not wrapped.code.__qualname__.isidentifier() or module is None:
+            raise ValueError(f"{name} can't be exported: define it at the top of a module or script")
+        if module.__name__ == "__main__":
+            file, text = _of_main(name, module)
+        else:
+            text = f"from {module.__name__} import {name}\n"
+    text += f"\n\nimport {wrapped.home}\n\n{MADE} = {wrapped.call(folder / FOLDER)}\n"
+    return f"{_write(folder, file, text)}:{MADE}"
+
+
 def file_of(code: TaskCode) -> str | None:
     """The file that the user knows the code by: lines of the one that travels are lines of this one. None in a notebook."""
+    wrapped = getattr(code, "wrapped", None)
+    if isinstance(wrapped, Wrapped):
+        code = wrapped.code or code
     file = getattr(sys.modules.get(code.__module__), "__file__", None)
     return str(Path(file).absolute()) if file is not None else None
 
