@@ -43,13 +43,13 @@ class Best:
     def __repr__(self) -> str:
         return f"<trial {self.trial} of job {self._job.number}: {self.name}, {self.value:.4f} after epoch {self.epoch + 1}>"
 
-    def export(self, path: str | os.PathLike[str], *, row_digests: bool = True, unverified: bool = False) -> dict[str, Any]:
+    def export(self, path: str | os.PathLike[str], *, last: bool = False, row_digests: bool = True, unverified: bool = False) -> dict[str, Any]:
         """Writes the model, its scaling and its description as safetensors, as `sojourn export --trial` does.
 
-        `row_digests` has digests by which rows of the training data are known again. Raises `CommandFailed`, also where
+        `last` takes the trial's last checkpoint instead of the best. `row_digests` has digests by which rows of the training data are known again. Raises `CommandFailed`, also where
         unverified results are in the model's lineage and `unverified` isn't true.
         """
-        flags = ["--no-row-digests"] * (not row_digests) + ["--unverified"] * unverified
+        flags = ["--last"] * last + ["--no-row-digests"] * (not row_digests) + ["--unverified"] * unverified
         command = ("export", str(self._job.number), "--trial", str(self.trial), "-o", os.fspath(path), *flags)
         answer: dict[str, Any] = self._job.server.run(*command)
         return answer

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 EVENTS_OF_A_CALL = 1000
 SPLITS = ("test", "valid")
+MICROS, MILLIS = 1_000_000, 1000
+"""Millionths of a US dollar, and milliseconds: the interface's units."""
 
 
 class Job:
@@ -165,14 +167,35 @@ class Job:
         priority: int | None = None,
         share: int | None = None,
         max_hosts: int | None = None,
+        budget: float | None = None,
+        deadline: float | None = None,
         note: str | None = None,
     ) -> Status:
-        """Changes a running job's placement (docs/job-file.md#placement), and any job's note."""
-        placement = {"priority": priority, "share": share, "max_hosts": max_hosts}
+        """Changes a running job's placement (docs/job-file.md#placement), and any job's note.
+
+        `budget` is in US dollars, the most that bought machines may cost for the job in all; 0 takes it away. `deadline` is in
+        seconds from the job's submission, at least 60; 0 takes it away. `max_hosts` 0 is as many as there are.
+        """
+        placement = {
+            "priority": priority,
+            "share": share,
+            "max_hosts": max_hosts,
+            "budget": None if budget is None else round(budget * MICROS),
+            "deadline": None if deadline is None else round(deadline * MILLIS),
+        }
         given = {key: value for key, value in placement.items() if value is not None}
         if note is not None:
             self._changed("note", {"note": note})
         return self._changed("placement", given) if given else self.status
+
+    def share(self, lifetime: float | None = None, *, label: str = "") -> str:
+        """Makes a link to the job's page for whoever has no token; its address, which isn't given again.
+
+        The link is good for `lifetime` seconds, at most 366 days, or until it is revoked. `label` is its name, for people.
+        """
+        request = {"label": label, "lifetime": None if lifetime is None else round(lifetime * MILLIS)}
+        given = {key: value for key, value in request.items() if value is not None}
+        return f"{self.server.url}/share#{self.server.api.post(self._path('shares'), given)['secret']}"
 
     def delete(self, *, preview: bool = False) -> dict[str, Any]:
         """Deletes a job that has ended, with its models; what goes. With `preview` nothing is deleted."""
@@ -190,6 +213,10 @@ class Job:
         given = {key: value for key, value in request.items() if value is not None}
         answer = self.server.api.post(self._path("search"), {"nonce": uuid.uuid4().hex, **given})
         return [int(trial) for trial in answer["added"]]
+
+    def end(self, *, why: str | None = None) -> None:
+        """Tries no more combinations: the job ends with the trials that it has."""
+        self.change(end=True, why=why)
 
     def stop(self, trial: int, *, why: str | None = None) -> None:
         """Ends a trial with what it has."""

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sojourn.job.best import Best
+from sojourn.job.job import Job
 from sojourn.job.views import Status
 from sojourn.job.waiting import Patience, pauses
 
-if TYPE_CHECKING:
-    from sojourn.job.job import Job
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _later(call: Callable[Concatenate[Job, P], T]) -> Callable[Concatenate[LaterJob, P], Coroutine[Any, Any, T]]:
+    """A call of a job as a coroutine, with the same arguments."""
+
+    async def later(self: LaterJob, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return await asyncio.to_thread(call, self._job, *arguments, **options)
+
+    update_wrapper(later, call)
+    return later
 
 
 class LaterJob:
@@ -20,15 +32,31 @@ class LaterJob:
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        call = getattr(type(self._job), name)
-        if name.startswith("_") or not callable(call):
-            raise AttributeError(f"a job has no call {name!r} for asyncio")
-
-        def later(*arguments: object, **options: object) -> Awaitable[Any]:
-            return asyncio.to_thread(call, self._job, *arguments, **options)
-
-        return later
+    cancel = _later(Job.cancel)
+    clone = _later(Job.clone)
+    curves = _later(Job.curves)
+    delete = _later(Job.delete)
+    detail = _later(Job.detail)
+    end = _later(Job.end)
+    evaluate = _later(Job.evaluate)
+    export = _later(Job.export)
+    extend = _later(Job.extend)
+    pause = _later(Job.pause)
+    predict = _later(Job.predict)
+    prioritise = _later(Job.prioritise)
+    replay = _later(Job.replay)
+    report = _later(Job.report)
+    resume = _later(Job.resume)
+    retry = _later(Job.retry)
+    revive = _later(Job.revive)
+    rollback = _later(Job.rollback)
+    search = _later(Job.search)
+    set = _later(Job.set)
+    share = _later(Job.share)
+    stop = _later(Job.stop)
+    trial = _later(Job.trial)
+    trials = _later(Job.trials)
+    widen = _later(Job.widen)
 
     async def status(self) -> Status:
         """As `Job.status`."""
@@ -37,6 +65,14 @@ class LaterJob:
     async def best(self) -> Best:
         """As `Job.best`."""
         return await asyncio.to_thread(lambda: self._job.best)
+
+    async def change(self, **request: object) -> list[int]:
+        """As `Job.change`."""
+        return await asyncio.to_thread(lambda: self._job.change(**request))
+
+    async def events(self, after: int = 0) -> list[dict[str, Any]]:
+        """As `Job.events`, all of them at once."""
+        return await asyncio.to_thread(lambda: list(self._job.events(after)))
 
     async def watch(self, timeout: float | None = None) -> AsyncIterator[Status]:
         """As `Job.watch`; a task that is cancelled stops to ask."""

@@ -36,7 +36,7 @@ said = {
     "evaluated": job.evaluate(split="valid")["metrics"]["accuracy"] == best.metrics["valid/accuracy"],
     "replay": job.replay()["verdict"],
 }
-job.trial(1).export("model.safetensors")
+job.trial(1).export("model.safetensors", last=True)
 job.export(csv="tables"), job.report("report.html")
 said["files"] = sorted(os.listdir("tables")) + [name for name in ("model.safetensors", "report.html") if os.path.getsize(name)]
 job.extend(epochs=6)
@@ -48,7 +48,9 @@ except sojourn.Refused as refused:
     said["running"] = (refused.status, refused.kind)
 job.widen({"lr": sojourn.log_uniform(1e-4, 0.5)}, why="a test")
 clone = job.clone(0, values={"lr": 0.002})
-job.prioritise(clone), job.set(note="a note", priority=3)
+job.prioritise(clone), job.set(note="a note", priority=3, budget=1.5, deadline=7200)
+said["placed"] = {key: job.detail()["spec"]["placement"][key] for key in ("priority", "budget", "deadline")}
+said["link"] = job.share(3600, label="for a test").startswith(f"{job.server.url}/share#")
 job.stop(1, why="a test")
 said["resumed"] = job.resume().state
 said["waited"] = job.wait(timeout=200).state
@@ -65,6 +67,10 @@ try:
 except sojourn.Refused as refused:
     said["unknown"] = (refused.status, refused.kind, refused.message)
 other = sojourn.Search(sojourn.mlp(hidden=[8]), data=(X, y), epochs=900, name="other").submit()
+try:
+    other.end(why="a test")
+except sojourn.Refused as refused:
+    said["ended"] = refused.message
 said["cancelled"] = other.cancel().state
 try:
     follow(other, progress=False, cancels=False)
@@ -75,7 +81,8 @@ said["deleted"] = other.delete()["jobs"][0]["job"] == other.number
 import asyncio
 async def later():
     states = [status.state async for status in job.aio.watch()]
-    return states, (await job.aio.wait()).state, len(await job.aio.trials()), (await job.aio.best()).trial == job.best.trial
+    await job.aio.set(note="later")
+    return states, (await job.aio.wait()).state, (await job.aio.events())[-1]["kind"], len(await job.aio.trials()), (await job.aio.best()).trial == job.best.trial
 said["later"] = asyncio.run(later())
 print("SAID", json.dumps(said))
 """
@@ -169,6 +176,8 @@ class Jobs(Site):
             "replay": "identical",
             "files": ["hops.csv", "metrics.csv", "trials.csv", "model.safetensors", "report.html"],
             "paused": "paused",
+            "placed": {"priority": 3, "budget": 1_500_000, "deadline": 7_200_000},
+            "link": True,
             "running": [409, "conflict"],
             "resumed": "running",
             "waited": "finished",
@@ -179,10 +188,11 @@ class Jobs(Site):
             "note": "a note",
             "name": True,
             "unknown": [404, "not-found", "no job 77"],
+            "ended": "the search of job 2 tries no more combinations anyway",
             "cancelled": "cancelled",
             "failed": [True, "cancelled"],
             "deleted": True,
-            "later": [["finished"], "finished", 5, True],
+            "later": [["finished"], "finished", "job-noted", 5, True],
         }
         self.assertEqual(said, wanted)
 
