@@ -73,6 +73,11 @@ fn a_local_server_goes_with_its_scripts_and_comes_back_with_their_jobs() {
 }
 
 #[test]
+fn a_script_that_is_killed_at_any_point_ends_with_the_same_digests() {
+    passes("test_kills");
+}
+
+#[test]
 fn programs_drive_searches() {
     passes("test_study");
 }
