@@ -25,6 +25,14 @@ def blocks():
         yield text[: found.start()].count("\n") + 1, marks, found[2]
 
 
+def rows(table):
+    """The lines of the table of the page whose first column is called like that: pairs of cells, without marks of code."""
+    found = re.search(rf"^\| {table} \| here \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[1]
+    for line in found.splitlines():
+        there, here = line.replace("`", "").strip("| ").split(" | ")
+        yield there, here
+
+
 class Page(Site):
     def test_every_block_runs(self):
         shutil.copy(ROOT / "examples/digits/digits.csv", self.folder)
@@ -42,6 +50,39 @@ class Page(Site):
         printed = re.search(r"^```text\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
         everything = "".join(said.values()).replace(f"{self.folder}/", "")
         self.assertIn(printed, everything)
+
+    @unittest.skipUnless(importlib.util.find_spec("optuna"), "needs optuna")
+    def test_ranges_of_optuna_are_those_that_stand_beside_them(self):
+        import optuna
+
+        from sojourn.adapters.spaces import dimension_of
+
+        compared = 0
+        for there, here in rows("Optuna"):
+            if there.startswith("trial.suggest_"):
+                trial = optuna.create_study().ask()
+                eval(there, {"trial": trial})
+                (distribution,) = trial.distributions.values()
+                value = eval(here.removeprefix("space="), {"sojourn": sojourn})
+                (dimension,) = value.values() if isinstance(value, dict) else [value]
+                self.assertEqual(dimension_of(distribution).table, dimension.table, there)
+                compared += 1
+        self.assertEqual(compared, 4)
+
+    def test_methods_and_rules_that_stand_beside_others_are_ours(self):
+        cells = [*rows("Optuna"), *rows("Ray Tune")]
+        words = {f"method={word}" for there, here in cells if "Sampler" in there for word in re.findall(r'"\w+"', here)}
+        words |= {f"stopping={word}" for there, here in cells if "Pruner" in there for word in re.findall(r'"\w+"', here)}
+        words |= {word for _, here in cells for word in re.findall(r'(?:method|stopping)="\w+"', here)}
+        self.assertEqual(len(words), 8, words)
+        shutil.copy(ROOT / "examples/digits/digits.csv", self.folder)
+        text = "import sojourn\nrates = sojourn.log_uniform(1e-4, 1e-2), sojourn.choice(0.001, 0.01)\n"
+        for word in sorted(words):
+            method = "" if "method" in word else ', method="random"'
+            trials = "" if "grid" in word else ", trials=8"
+            text += "sojourn.Search(sojourn.mlp(hidden=[8]), 'digits.csv', label='label', epochs=9, "
+            text += f"{word}{method}{trials}, space={{'lr': rates[{int('grid' in word)}]}}).validate()\n"
+        self.ran(text)
 
     def test_names_of_the_page_are_names_of_the_package(self):
         text = PAGE.read_text(encoding="utf-8")
