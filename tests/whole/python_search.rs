@@ -98,6 +98,11 @@ fn the_page_s_blocks_run() {
 }
 
 #[test]
+fn the_reference_is_whole_and_current() {
+    passes("test_reference");
+}
+
+#[test]
 fn the_package_is_typed() {
     passes("test_types");
 }
