@@ -46,7 +46,7 @@ RENAMED = {"acc": "accuracy"}
 def task(module: type[Any]) -> type[Task]:
     """The task's class of a LightningModule's class.
 
-    Raises `TypeError` for anything else. What can't be a graph is refused when it is exported, with a line of the module's code.
+    Raises `TypeError` for anything else. A module that can't be a graph is refused when it is exported, with a line of its code.
     """
     bases = [one for one in getattr(module, "__mro__", ()) if one.__name__ == "LightningModule"]
     if not bases:
@@ -123,7 +123,7 @@ def _values(kind: type[Any], c: Any) -> dict[str, Any]:
 
 
 def _called(step: Callable[..., Any], batch: Any) -> Any:
-    """What a step returns; the number of the batch, which it may leave out, is always 0."""
+    """The result of a step; the number of the batch, which it may leave out, is always 0."""
     return step(batch, 0) if len(inspect.signature(step).parameters) > 1 else step(batch)
 
 

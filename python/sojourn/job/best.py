@@ -56,7 +56,7 @@ class Best:
 
     @cached_property
     def predictor(self) -> Predictor:
-        """The model as it is exported, which predicts without the server. It can be pickled."""
+        """The model as it is exported, which predicts without the server and can be pickled."""
         with tempfile.TemporaryDirectory(prefix="sojourn-") as folder:
             file = Path(folder) / "model.safetensors"
             self.export(file)

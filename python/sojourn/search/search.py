@@ -128,7 +128,7 @@ class Search:
         return self._origin
 
     def dimensions(self) -> dict[str, Dimension]:
-        """What the search varies, by the last word of the settings' names, or by the whole name where two end alike.
+        """The dimensions of the search by the last words of their names, or by the whole name where two end alike.
 
         Of models in a list that vary the same setting, the first one's dimension is given.
         """

@@ -145,7 +145,7 @@ def connect(url: str | None = None, token: str | None = None, *, ca: str | None 
     """Connects to a server, on which searches of this process run from now on.
 
     `url` is an address, `http://HOST:PORT`, or several with commas between; `token` a token that may submit; `ca` a PEM file
-    to trust instead of the system's authorities. What is left out is taken from `SOJOURN_SERVER`, `SOJOURN_TOKEN`,
+    to trust instead of the system's authorities. An argument that is left out is taken from `SOJOURN_SERVER`, `SOJOURN_TOKEN`,
     `SOJOURN_TOKEN_FILE` and `SOJOURN_CA`; of a server on this machine the token is found in its data folder.
 
     Raises `Unreachable` where no server answers, and `Refused` where it doesn't take the token.
