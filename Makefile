@@ -1,7 +1,7 @@
 # Everything that people and CI do with a checkout. Each target does its own set-up, once, into the user's cache folder
 # (scripts/setup, scripts/setup-tests, scripts/engine_tools.py, scripts/deny). The studies of the examples have a Makefile in examples/.
 
-.PHONY: help demo dist wheels build daemon test check engines gpus test-deploy fuzz lint verify fix bench advisories setup
+.PHONY: help demo dist wheels test-wheels build daemon test check engines gpus test-deploy fuzz lint verify fix bench advisories setup
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ dist: setup ## pack command, daemon, trainer and libraries for other machines, w
 wheels: setup ## the command with its Python package, and the trainer, as Python wheels: target/wheels
 	@python3 scripts/deploy_tools.py --checkout .
 	@scripts/wheels
+
+test-wheels: wheels ## install the wheels into an empty environment and run fifteen lines there (downloads torch, 2 GB)
+	@scripts/wheels-test
 
 demo: setup ## the main job: a search over real data on machines that die (a build that compiles fast, without features that it doesn't use)
 	cargo build --profile demo --locked --no-default-features
