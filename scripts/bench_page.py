@@ -7,6 +7,7 @@ only those are run.
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -14,7 +15,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-SECTIONS = {  # the package and the bench of each figure
+PYTHON = "SOJOURN_BENCH_PYTHON"
+SECTIONS = {  # the package and the bench of each figure, or a script of scripts/ that is given the folder of the programs
     "search": [("sojourn", "search")],
     "trainer": [("sojourn-trainer", "hop"), ("sojourn-trainer", "graphs"), ("sojourn-trainer", "pace")],
     "core": [
@@ -39,12 +41,17 @@ SECTIONS = {  # the package and the bench of each figure
         ("sojourn-assimilator", "ranges"),
     ],
     "grown": [("sojourn-grown", "grown")],
+    "python": ["bench_python.py"],
 }
 
 
-def figures(package, bench):
+def figures(bench):
     """What a bench prints, each line passed on as it comes."""
-    command = ["cargo", "bench", "--locked", "-p", package, "--bench", bench]
+    if isinstance(bench, str):
+        target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
+        command = [sys.executable, str(ROOT / "scripts" / bench), f"{target}/release"]
+    else:
+        command = ["cargo", "bench", "--locked", "-p", bench[0], "--bench", bench[1]]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
         for line in run.stdout:
             print(line, end="", flush=True)
@@ -87,7 +94,10 @@ def main():
     if unknown:
         raise SystemExit(f"bench: no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
     for section in wanted:
-        found = [figure for package, bench in SECTIONS[section] for figure in figures(package, bench)]
+        if section == "python" and PYTHON not in os.environ:
+            print(f"bench: `{section}` is left out: {PYTHON} names no Python", file=sys.stderr)
+            continue
+        found = [figure for bench in SECTIONS[section] for figure in figures(bench)]
         # Read again each time: a run takes long, and somebody may have written in the page.
         page = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(replace(page, section, table(found)), encoding="utf-8")
