@@ -46,6 +46,20 @@ fn a_table_becomes_a_job_that_is_accepted_as_it_is() {
 }
 
 #[test]
+fn thousands_of_columns_without_a_name_have_one_line() {
+    // As a cell in the last column of a sheet makes them.
+    let far = ",".repeat(16_000);
+    let table: String = csv().lines().map(|line| format!("{line}{far}\n")).collect();
+    let folder = Folder::with(&[("shells.csv", &table)]);
+    let output = run(&folder, &["init", "shells.csv", "--yes"]);
+    let said = String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains(" 5 to 16004 ") && said.contains("it has no name"), "{said}");
+    assert!(said.contains("columns 5 to 16004 have no name, and are left out"), "{said}");
+    assert!(said.lines().count() < 30, "{said}");
+}
+
+#[test]
 fn nothing_is_guessed_unasked_where_nobody_can_be_asked() {
     let folder = Folder::with(&[("shells.csv", &csv())]);
     let output = run(&folder, &["init", "shells.csv"]);

@@ -151,7 +151,7 @@ fn drafted(
     bounds: Arc<dyn Bounds>,
     told: &mut dyn FnMut(Progress<'_>),
 ) -> Result<DraftedJob, Vec<String>> {
-    let of = ProfileOf { data, base_dir: folder, spool: folder, separator: None };
+    let of = ProfileOf { data, base_dir: folder, spool: folder, separator: None, label };
     let profile = sojourn_ingest::profile(of, bounds, told)
         .map_err(|error| ingest_failure(error).messages().to_vec())?;
     let wishes = Wishes { name: &name_of(data), train: data, label, labels: None };

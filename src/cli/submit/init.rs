@@ -9,7 +9,7 @@ use crate::cli::{
     terminal::{causes::ingest_failure, exit::Failure, output},
 };
 use serde::Serialize;
-use sojourn_draft::{Draft, LabelKind, Wishes, draft, guess};
+use sojourn_draft::{Draft, LabelKind, Taken, TakenColumn, Wishes, draft, guess};
 use sojourn_ingest::{Profile, ProfileOf, Progress, TableProfile, Unbounded};
 use sojourn_protocol::{
     quantity::to_u64,
@@ -148,6 +148,7 @@ fn look(args: &Args) -> Result<Profile, Failure> {
         base_dir: Path::new(""),
         spool: &workspace::parent(),
         separator: args.separator,
+        label: args.label.as_deref(),
     };
     let tell = &mut |progress: Progress<'_>| reading.tell(progress);
     sojourn_ingest::profile(of, Arc::new(Unbounded), tell).map_err(ingest_failure)
@@ -249,8 +250,8 @@ fn shown(args: &Args, profile: &Profile, draft: &Draft) -> String {
             ("HOLDS", Column::Text),
             ("TAKEN AS", Column::Text),
         ]);
-        for column in &draft.columns {
-            grid.row([column.column.clone(), column.holds.clone(), column.use_in_words()]);
+        for (column, holds, taken) in rows(&draft.columns) {
+            grid.row([column, holds, taken]);
         }
         lines.push(grid.text());
     }
@@ -263,6 +264,23 @@ fn shown(args: &Args, profile: &Profile, draft: &Draft) -> String {
     lines.push(format!("  sojourn validate {file}          # what would run"));
     lines.push(format!("  sojourn submit {file} --wait     # with a server and a client running"));
     lines.join("\n")
+}
+
+/// A row for each column: its name, the contents and the use. Columns without a name that are left out alike, side by side, have one.
+fn rows(columns: &[TakenColumn]) -> Vec<(String, String, String)> {
+    let are_alike = |one: &TakenColumn, next: &TakenColumn| {
+        let is_unnamed = one.taken == Taken::Unnamed && next.taken == Taken::Unnamed;
+        is_unnamed && one.holds == next.holds && one.because == next.because
+    };
+    let of = |alike: &[TakenColumn]| {
+        let (first, last) = (alike.first()?, alike.last()?);
+        let name = match alike.len() {
+            1 => first.column.clone(),
+            _ => format!("{} to {}", first.column, last.column),
+        };
+        Some((name, first.holds.clone(), first.use_in_words()))
+    };
+    columns.chunk_by(are_alike).filter_map(of).collect()
 }
 
 fn table_text(table: &TableProfile) -> String {

@@ -88,13 +88,17 @@ impl Reading {
                 let files = text::counted(files, "file");
                 self.meter.remark(&format!("{from}: {files} skipped, being no images"));
             }
-            Progress::Unnamed { from, column, is_index: true } => {
+            Progress::Unnamed { from, column, is_index: true, .. } => {
                 self.meter.remark(&format!(
                     "{from}: column {column} has no name, and is left out as the numbers or names of rows"
                 ));
             }
-            Progress::Unnamed { from, column, is_index: false } => {
-                self.meter.remark(&format!("{from}: column {column} has no name, and is left out"));
+            Progress::Unnamed { from, column, last, is_index: false } => {
+                let left_out = match last == column {
+                    true => format!("column {column} has no name, and is left out"),
+                    false => format!("columns {column} to {last} have no name, and are left out"),
+                };
+                self.meter.remark(&format!("{from}: {left_out}"));
             }
             Progress::Unlabelled { from, rows, of, words } => {
                 let of = text::counted(of, "row");

@@ -6,8 +6,11 @@ use crate::{
     number::{clipped, short, some},
 };
 use serde::Serialize;
-use sojourn_ingest::{ColumnProfile, TableProfile};
-use sojourn_protocol::figures::{count, counted};
+use sojourn_ingest::{ColumnProfile, TableProfile, without_sign};
+use sojourn_protocol::{
+    figures::{count, counted},
+    spec::FileKind,
+};
 
 /// Words of a column that is taken as a feature for each.
 const MAX_WORDS: usize = 64;
@@ -158,6 +161,9 @@ pub(crate) fn take(
             if is_iso_dates(column) {
                 return named(Taken::Dates, String::new());
             }
+            if let Some(because) = sign(column, table.format) {
+                return named(Taken::LeftOut, because);
+            }
             match words(column) {
                 Ok(count) if word_features + count > MAX_WORD_FEATURES => {
                     let because = format!("more than {MAX_WORD_FEATURES} features of words in all");
@@ -218,6 +224,19 @@ fn is_identifier(name: &str) -> bool {
             lower.as_str(),
             "id" | "index" | "key" | "rowid" | "row" | "unnamed: 0" | "no" | "nr"
         )
+}
+
+/// Why a column of percentages or amounts of money can't be read, where nearly all values are such, and the remedy.
+pub(crate) fn sign(column: &ColumnProfile, format: FileKind) -> Option<String> {
+    let (sign, count) = column.signs.iter().max_by_key(|(_, count)| **count)?;
+    if 10 * count < 9 * column.values {
+        return None;
+    }
+    let remedy = match format {
+        FileKind::Csv | FileKind::JsonLines => format!("`{}`", without_sign(*sign)),
+        _ => "write numbers without it".to_owned(),
+    };
+    Some(format!("its numbers have the sign `{sign}` beside them: {remedy}"))
 }
 
 /// Has a column of words this one, in any case?

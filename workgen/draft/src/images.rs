@@ -63,10 +63,16 @@ pub(crate) fn draft(images: &ImagesProfile, wishes: Wishes<'_>) -> Result<Draft,
     ));
     search(&mut job, length, LabelKind::Classes);
     let (width, height) = images.size;
-    let remarks = vec![format!(
+    let mut remarks = vec![format!(
         "{} in {}, most of about {width} x {height} pixels; they are scaled to {side} x {side}",
         counted(rows, "image"),
         counted(images.classes.len() as u64, "folder")
     )];
+    if images.tables > 0 {
+        remarks.push(format!(
+            "{} beside the folders of images left out; `--label COLUMN` takes tables in place of the images",
+            counted(images.tables as u64, "table")
+        ));
+    }
     Ok(Draft { job: job.finish(), files: Vec::new(), label: None, columns: Vec::new(), remarks })
 }

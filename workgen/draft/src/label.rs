@@ -75,9 +75,12 @@ const NAMES: [&str; 40] = [
     "sales",
 ];
 
-/// The column that is most likely the label: by its name, else the last that may be one.
+/// The column that is most likely the label: by its name, else the last that may be one. None below a title, where nothing has a name.
 #[must_use]
 pub fn guess(table: &TableProfile) -> Option<Guess> {
+    if table.names_below_title.is_some() {
+        return None;
+    }
     let reading = Reading::of(table);
     let can_be = |column: &&ColumnProfile| kind(column, &reading).is_ok();
     let named = |wanted: &&str| {

@@ -2,7 +2,7 @@
 
 use crate::{
     Draft, Wishes,
-    columns::{Taken, TakenColumn, take},
+    columns::{Taken, TakenColumn, sign, take},
     job::{JobText, Length, patience},
     label::{LabelKind, guess, kind},
     notation::{Reading, odd_words},
@@ -20,6 +20,11 @@ const MOST_SKIPPED: u64 = 20;
 
 /// Makes a job file for a table.
 pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, Vec<String>> {
+    if let Some(line) = table.names_below_title {
+        return Err(vec![format!(
+            "line {line} seems to have the names of the columns, and the lines above it a title; leave these out: `tail -n +{line} FILE > NEW_FILE`"
+        )]);
+    }
     let reading = Reading::of(table);
     let mut problems = problems(table);
     let guessed = match wishes.label {
@@ -32,7 +37,8 @@ pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, V
         (Some(label), _) => match kind(label, &reading) {
             Ok(found) => Some((label, wishes.labels.unwrap_or(found))),
             Err(why) => {
-                problems.push(why);
+                let sign = sign(label, table.format);
+                problems.push(sign.map_or(why, |because| format!("`{}`: {because}", label.name)));
                 None
             }
         },
@@ -61,6 +67,9 @@ pub(crate) fn draft(table: &TableProfile, wishes: Wishes<'_>) -> Result<Draft, V
     let columns = take(table, &reading, (&label.name, labels));
     if !columns.iter().any(|column| column.taken.is_feature()) {
         problems.push("no column is left that a model could learn from".to_owned());
+        let signs = table.columns.iter().filter(|column| column.name != label.name);
+        let signs = signs.filter_map(|column| Some((&column.name, sign(column, table.format)?)));
+        problems.extend(signs.map(|(name, because)| format!("`{name}`: {because}")));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -174,6 +183,11 @@ fn remarks(
             label.name,
             label.different().map_or_else(|| "many".to_owned(), |classes| count(classes as u64))
         ));
+    }
+    if labels == LabelKind::Classes
+        && let Some(because) = sign(label, table.format)
+    {
+        remarks.push(format!("`{}` was taken for classes; {because}", label.name));
     }
     let left_out: Vec<&TakenColumn> =
         columns.iter().filter(|column| column.taken == Taken::LeftOut).collect();

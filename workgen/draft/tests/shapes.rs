@@ -53,8 +53,13 @@ fn table(header: &str, mut row: impl FnMut(&mut Chance, u32) -> String) -> Strin
 fn drafted(file: &str, text: &[u8], label: Option<&str>) -> (Draft, usize) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(file), text).unwrap();
-    let of =
-        ProfileOf { data: file, base_dir: folder.path(), spool: folder.path(), separator: None };
+    let of = ProfileOf {
+        data: file,
+        base_dir: folder.path(),
+        spool: folder.path(),
+        separator: None,
+        label,
+    };
     let profile = sojourn_ingest::profile(of, Arc::new(Unbounded), &mut |_| {}).unwrap();
     let wishes = Wishes { name: "t", train: file, label, labels: None };
     let draft = draft(&profile, wishes).unwrap_or_else(|problems| panic!("{file}: {problems:?}"));
@@ -549,6 +554,7 @@ fn all_problems_are_said_at_once() {
         base_dir: folder.path(),
         spool: folder.path(),
         separator: None,
+        label: None,
     };
     let profile = sojourn_ingest::profile(of, Arc::new(Unbounded), &mut |_| {}).unwrap();
     let wishes =

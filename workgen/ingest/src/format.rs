@@ -4,7 +4,7 @@ use crate::{
     array::{ArrayKind, Arrays},
     csv::Csv,
     error::{IngestError, Problem},
-    excel,
+    excel::{self, Begins},
     fields::Unnamed,
     images::{Images, is_image},
     json_lines::{self, JsonLines},
@@ -13,7 +13,9 @@ use crate::{
     source::{Finder, SourceFile, is_utf_16},
     table::{Reading, Table, TextReading, Wanted},
 };
-use sojourn_protocol::spec::{FileKind, Notation, OnBad, Separator, SourceSpec, TextEncoding};
+use sojourn_protocol::spec::{
+    FileKind, Header, Notation, OnBad, Separator, SourceSpec, TextEncoding,
+};
 
 const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// Workbooks of before 2007, and those with a password.
@@ -74,9 +76,13 @@ pub(crate) fn open(
         if let Some((file, by)) = &found.separator {
             finder.tell(Progress::Separated { file, by: *by });
         }
-        for Unnamed { column, is_index } in csv.unnamed() {
-            let from = &source.data;
-            finder.tell(Progress::Unnamed { from, column: column + 1, is_index: *is_index });
+        let from = &source.data;
+        // Those behind the last name are side by side.
+        let side_by_side = csv.unnamed().chunk_by(|one, next| one.is_index == next.is_index);
+        for columns in side_by_side {
+            let Some(Unnamed { column, is_index }) = columns.first().copied() else { continue };
+            let (column, last) = (column + 1, column + columns.len());
+            finder.tell(Progress::Unnamed { from, column, last, is_index });
         }
         return Ok(Box::new(csv));
     };
@@ -107,7 +113,12 @@ fn copies<'a>(
     if let (Wanted::Labelled, Some((_, key)), Some(part)) = (reading.wanted, said, parts.first()) {
         return Err(part.refuse(Problem::ForTables(key)));
     }
-    let copies = parts.iter().map(|part| excel::as_text(finder, part)).collect::<Result<_, _>>()?;
+    let begins = match reading.text.dialect.header {
+        None | Some(Header::First) => Begins::AtNames,
+        Some(Header::Position | Header::Names(_)) => Begins::AtRows,
+    };
+    let copies = parts.iter().map(|part| excel::as_text(finder, part, begins));
+    let copies = copies.collect::<Result<_, _>>()?;
     let text = TextReading { separator: Some(Separator::Comma), ..reading.text };
     Ok((copies, Reading { text, ..reading }))
 }
@@ -181,7 +192,7 @@ pub(crate) fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
         None => Kind::of_text(&start, said),
     };
     if let None | Some(FileKind::JsonLines) = said {
-        json_lines::refuse_list(file, &start)?;
+        json_lines::refuse_others(file, &start)?;
     }
     let named = said.unwrap_or(found.file_kind());
     if named == FileKind::Csv && found == Kind::Csv && is_utf_16(&start) {

@@ -69,6 +69,7 @@ mod progress;
 mod reader;
 mod scaling;
 mod shards;
+mod signs;
 mod source;
 mod survey;
 mod table;
@@ -87,6 +88,7 @@ pub use profile::{
 };
 pub use progress::Progress;
 pub use reader::{ReadOptions, Reader, Row, RowReader};
+pub use signs::without_sign;
 pub use source::local_path;
 
 use bounds::unbounded;

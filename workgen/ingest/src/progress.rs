@@ -48,12 +48,14 @@ pub enum Progress<'a> {
         /// How many.
         files: u64,
     },
-    /// A column without a name was left out.
+    /// Columns without a name, which lie side by side, were left out.
     Unnamed {
         /// Of which source, as the job writes it.
         from: &'a str,
-        /// The column's position, from 1.
+        /// The position of the first, from 1.
         column: usize,
+        /// The position of the last.
+        last: usize,
         /// Is it the first, where programs write the numbers of rows? Else it is empty.
         is_index: bool,
     },

@@ -283,7 +283,7 @@ fn bad_files_are_told_with_file_line_and_column() {
         one(&format!("x0,x1,class\n{good}")),
         "t.csv:1: no column `y` (`data.label`); there are 3 columns: `x0`, `x1`, `class`; the first line was taken for the \
          names of the columns: if it is a row, say `data.header = false`, or give the names, `data.header = [\"a\", \"b\", \
-         ...]`"
+         ...]`; if it is a title above them, leave it out: `tail -n +2 FILE > NEW_FILE`"
     );
     assert_eq!(
         one("x0:x1:y\n1:2:3\n"),

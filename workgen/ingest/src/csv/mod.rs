@@ -211,7 +211,8 @@ impl FieldSource for Csv {
             None | Some(Header::First) if is_comment => None,
             None | Some(Header::First) => Some(
                 "; the first line was taken for the names of the columns: if it is a row, say `data.header = false`, or give \
-                 the names, `data.header = [\"a\", \"b\", ...]`",
+                 the names, `data.header = [\"a\", \"b\", ...]`; if it is a title above them, leave it out: `tail -n +2 FILE > \
+                 NEW_FILE`",
             ),
             Some(Header::Position) => {
                 Some("; without a header columns are named by their positions, from 1")

@@ -136,6 +136,19 @@ pub enum Problem {
         "the file is one JSON list; JSON lines are wanted, an object in each line: `jq -c '.[]' FILE > NEW_FILE.jsonl`"
     )]
     JsonList,
+    /// Over several lines, or the only one of its file; the key of its list of objects, if any.
+    #[error("the file is one JSON object; JSON lines are wanted, an object in each line{}", remedy::list(.0.as_deref()))]
+    JsonDocument(Option<String>),
+    /// Objects that go on over several lines.
+    #[error(
+        "its objects go on over several lines; JSON lines are wanted, an object in each line: `jq -c . FILE > NEW_FILE.jsonl`"
+    )]
+    JsonOverLines,
+    /// The encoding, as `iconv` calls it.
+    #[error(
+        "the JSON is text in UTF-16, and UTF-8 is wanted: `iconv -f {0} -t UTF-8 FILE > NEW_FILE`"
+    )]
+    JsonInUtf16(&'static str),
     #[error("a line of over {limit} bytes; is this a CSV file?")]
     LongLine { limit: u64 },
     #[error("a quote that is opened in this line isn't closed")]
@@ -226,7 +239,7 @@ pub enum Problem {
     )]
     NoMean(String),
     /// A feature of a row to train on.
-    #[error("`{word}` is no number; {}", remedy::words(.column), word = line(.word))]
+    #[error("`{word}` is no number; {}", remedy::words(.word, .column), word = line(.word))]
     WordFeature { word: String, column: String },
     /// A feature of a row to train on.
     #[error("`{date}` is a date, no number; {}", remedy::dates(.column), date = line(.date))]

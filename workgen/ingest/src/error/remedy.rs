@@ -1,6 +1,7 @@
 //! Remedies for problems of rows, and the values that the problems are about.
 
 use super::{Problem, RaggedHint, Way, line};
+use crate::signs::{sign_of, without_sign};
 use sojourn_protocol::spec::{DecimalSign, Notation};
 
 pub(super) const MISSING: &str = "`data.missing` says what to do about it: `\"drop-row\"` leaves such rows out, `\"zero\"` takes 0, \
@@ -13,7 +14,7 @@ impl Problem {
     pub(crate) fn remedy(&self) -> Option<String> {
         Some(match self {
             Problem::MissingFeature(_) => MISSING.to_owned(),
-            Problem::WordFeature { column, .. } => words(column),
+            Problem::WordFeature { word, column } => words(word, column),
             Problem::DateFeature { column, .. } => dates(column),
             Problem::OtherDate { column, .. } => other_dates(column),
             Problem::OtherNotation { text, ways: all } => {
@@ -54,7 +55,11 @@ impl Problem {
     }
 }
 
-pub(super) fn words(column: &str) -> String {
+pub(super) fn words(word: &str, column: &str) -> String {
+    if let Some(sign) = sign_of(word) {
+        let command = without_sign(sign);
+        return format!("numbers must be without `{sign}`, of a text file by `{command}`");
+    }
     format!(
         "if `{}` holds words, name it in `data.categories` (`{{ {} = \"one-hot\" }}`), or leave it out by `data.columns`",
         line(column),
@@ -75,6 +80,22 @@ pub(super) fn other_dates(column: &str) -> String {
          `data.columns` leaves the column out",
         key(column)
     )
+}
+
+/// The command that writes each object of a list, which an object has under this key, in a line of its own.
+pub(super) fn list(key: Option<&str>) -> String {
+    let Some(key) = key else { return String::new() };
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins_so = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    // In quotes of a shell there can't be another one.
+    let is_quotable = |c: char| !c.is_control() && !matches!(c, '\'' | '"' | '\\');
+    if begins_so && key.chars().all(is_bare) {
+        format!(": `jq -c '.{key}[]' FILE > NEW_FILE.jsonl`")
+    } else if key.chars().all(is_quotable) {
+        format!(": `jq -c '.[\"{key}\"][]' FILE > NEW_FILE.jsonl`")
+    } else {
+        String::new()
+    }
 }
 
 /// The numbers that a text may be, and the keys of the job by which it is read so.

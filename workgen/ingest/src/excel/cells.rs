@@ -1,6 +1,6 @@
 //! The cells of a sheet, and the text of its rows.
 
-use super::{Workbook, told};
+use super::{Begins, Workbook, told};
 use crate::{error::Problem, source::Raw};
 use calamine::{DataRef, ExcelDateTime, XlsxCellReader};
 use sojourn_protocol::quantity::SaturatingFrom as _;
@@ -12,33 +12,61 @@ use std::{
 /// The part of a sheet that is its table, each number from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Used {
-    /// The first row with two cells that aren't empty: titles have one.
+    /// The first row: those above it are titles.
     first_row: u32,
     /// The first and the last column.
     columns: (u32, u32),
 }
 
+/// Rows among which the first of the table is looked for.
+const LOOKED_AT: usize = 50;
+
+/// A row that has something, or several of them.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    row: u32,
+    columns: (u32, u32),
+    /// Cells that aren't empty.
+    cells: u32,
+}
+
+impl Extent {
+    fn add(&mut self, column: u32) {
+        self.columns = (self.columns.0.min(column), self.columns.1.max(column));
+        self.cells = self.cells.saturating_add(1);
+    }
+}
+
 impl Used {
     /// Goes over all cells of a sheet; none where no row has two that aren't empty.
-    pub(super) fn of(book: &mut Workbook, sheet: &str) -> Result<Option<Self>, Problem> {
+    pub(super) fn of(
+        book: &mut Workbook,
+        sheet: &str,
+        begins: Begins,
+    ) -> Result<Option<Self>, Problem> {
         let mut cells = told(|| book.worksheet_cells_reader(sheet)).map_err(damaged)?;
-        let mut used: Option<Self> = None;
-        // The last cell, in case that another one of its row makes it the first of the table.
-        let mut last = None;
+        // The last of them has all further rows too.
+        let mut extents: Vec<Extent> = Vec::new();
         while let Some((row, column, _)) = next(&mut cells)? {
-            match &mut used {
-                Some(used) => {
-                    used.columns = (used.columns.0.min(column), used.columns.1.max(column));
-                }
-                None => {
-                    let begins = last.filter(|(of, _)| *of == row);
-                    let begins = begins.map(|(_, first): (u32, u32)| (first, column));
-                    used = begins.map(|columns| Self { first_row: row, columns });
-                    last = Some((row, column));
-                }
+            let is_full = extents.len() > LOOKED_AT;
+            match extents.last_mut().filter(|last| last.row == row || is_full) {
+                Some(last) => last.add(column),
+                None => extents.push(Extent { row, columns: (column, column), cells: 1 }),
             }
         }
-        Ok(used)
+        let looked_at = extents.get(..LOOKED_AT).unwrap_or(&extents);
+        let fullest = looked_at.iter().map(|extent| extent.cells).max().unwrap_or(0);
+        let is_first = |extent: &Extent| match begins {
+            Begins::AtNames => extent.cells > 1 && extent.cells > fullest / 2,
+            Begins::AtRows => extent.cells > 1,
+        };
+        let Some(first) = extents.iter().position(is_first) else { return Ok(None) };
+        let table = extents.get(first..).unwrap_or_default();
+        let columns = table.iter().map(|extent| extent.columns);
+        let columns = columns.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        Ok(columns
+            .zip(table.first())
+            .map(|(columns, first)| Self { first_row: first.row, columns }))
     }
 }
 

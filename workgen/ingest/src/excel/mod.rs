@@ -5,14 +5,15 @@
 //! ```
 //!
 //! The copy has a cell's value as the workbook remembers it, of formulas too: numbers as the shortest text that reads back as
-//! the same number, dates as ISO 8601 writes them. The lines of the copy are the rows of the sheet from the first that has two
-//! cells: those above are titles.
+//! the same number, dates as ISO 8601 writes them. The lines of the copy are the rows of the sheet from the first of its table: those
+//! above are titles.
 //!
 //! Words and styles of a workbook are held in memory, cells are not.
 
 mod archive;
 mod begins;
 mod cells;
+mod table_begins;
 
 use crate::{
     bounds::refusal,
@@ -25,6 +26,7 @@ pub(crate) use begins::begins;
 use calamine::{Reader as _, SheetType, SheetVisible, Xlsx, XlsxError};
 use cells::{Cells, Used};
 use std::io::BufReader;
+pub(crate) use table_begins::Begins;
 
 /// An opened workbook.
 type Workbook = Xlsx<BufReader<Raw>>;
@@ -33,6 +35,7 @@ type Workbook = Xlsx<BufReader<Raw>>;
 pub(crate) fn as_text(
     finder: &mut Finder<'_>,
     file: &SourceFile,
+    begins: Begins,
 ) -> Result<SourceFile, IngestError> {
     let file = if file.is_packed() { finder.unpack(file)? } else { file.clone() };
     archive::check(&file)?;
@@ -46,7 +49,7 @@ pub(crate) fn as_text(
         .map(|sheet| sheet.name.clone())
         .collect();
     let Some(name) = sheets.first() else { return Err(file.refuse(Problem::NoSheet)) };
-    let used = Used::of(&mut book, name).map_err(|problem| file.refuse(problem))?;
+    let used = Used::of(&mut book, name, begins).map_err(|problem| file.refuse(problem))?;
     let Some(used) = used else {
         return Err(file.refuse(Problem::EmptySheet(name.clone())));
     };

@@ -1,6 +1,6 @@
 //! Scales an image so that it covers a size with its aspect kept, and cuts what is over at either end.
 //!
-//! The result is what `ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)` of Pillow 11 computes, byte for byte: a
+//! The result is what `ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)` of Pillow computes, byte for byte: a
 //! triangle over all pixels that an output pixel covers, so that shrunk images have no moire. The triangle goes first along
 //! lines, then along columns. Weights have 22 bits after the point, and sums are whole numbers. Newer versions begin with the
 //! columns where that is less work, and differ by 1 at most. Weights are sums, products and quotients of double precision,

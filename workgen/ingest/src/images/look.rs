@@ -4,11 +4,11 @@ use super::{decode::decode, fit::Size, walk::Walk};
 use crate::{
     bounds::{SharedBounds, Step},
     error::{IngestError, Place, Problem},
-    source::SourceFile,
+    source::{FolderOfImages, SourceFile},
 };
 use serde::Serialize;
 use sojourn_protocol::quantity::{SaturatingFrom as _, to_u64};
-use std::{collections::BTreeMap, io::Read as _, path::Path};
+use std::{collections::BTreeMap, io::Read as _};
 
 /// Images of each class that are opened.
 const LOOKED_AT: u64 = 8;
@@ -24,18 +24,23 @@ pub struct ImagesProfile {
     pub size: (u32, u32),
     /// Are those that were opened all gray?
     pub is_gray: bool,
+    /// Tables that lie beside the folders of classes.
+    pub tables: usize,
 }
 
-/// Counts the images of a folder, and opens some of each class; `None` where there are none.
+/// Counts the images of a folder, and opens some of each class; `None` where there are none, or where there are tables and no two classes.
 pub(crate) fn look(
-    folder: &Path,
+    FolderOfImages { path: folder, tables }: FolderOfImages,
     shown: &str,
     bounds: &SharedBounds,
 ) -> Result<Option<ImagesProfile>, IngestError> {
-    let mut walk = Walk::new(folder, shown)?;
+    let mut walk = Walk::new(&folder, shown)?;
     let mut classes: BTreeMap<String, u64> = BTreeMap::new();
     let (mut widths, mut heights, mut is_gray) = (Vec::new(), Vec::new(), true);
     while let Some(found) = walk.next()? {
+        if tables > 0 && found.class.is_none() {
+            continue;
+        }
         if !found.is_read {
             return Err(Place::of(&found.shown).refuse(Problem::OtherImage));
         }
@@ -60,5 +65,8 @@ pub(crate) fn look(
         sides.get(sides.len() / 2).copied()
     };
     let (Some(width), Some(height)) = (middle(widths), middle(heights)) else { return Ok(None) };
-    Ok(Some(ImagesProfile { classes, size: (width, height), is_gray }))
+    if tables > 0 && classes.len() < 2 {
+        return Ok(None);
+    }
+    Ok(Some(ImagesProfile { classes, size: (width, height), is_gray, tables }))
 }

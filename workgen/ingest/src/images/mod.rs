@@ -36,7 +36,7 @@ use crate::{
     bounds::SharedBounds,
     error::{IngestError, Place, Problem},
     progress::Progress,
-    source::{Finder, SourceFile},
+    source::{Finder, FolderOfImages, SourceFile},
     table::{Element, Pass, Reading, Rows, Schema, Table, Wanted},
 };
 use fit::Size;
@@ -82,10 +82,19 @@ impl Images {
         source: &SourceSpec,
         reading: Reading<'_>,
     ) -> Result<Option<Self>, IngestError> {
-        let Some(folder) = finder.folder_without_data(key, &source.data)? else { return Ok(None) };
+        let label = match reading.wanted {
+            Wanted::Features([column, ..]) => Some(column.as_str()),
+            Wanted::Labelled | Wanted::Features([]) => source.label.as_deref(),
+        };
+        let folder = finder.folder_of_images(key, &source.data, label)?;
+        let Some(FolderOfImages { path: folder, tables }) = folder else { return Ok(None) };
         let labelled = matches!(reading.wanted, Wanted::Labelled);
         let bounds = SharedBounds::clone(finder.bounds());
         let counted = Counted::of(Walk::new(&folder, &source.data)?, labelled, &bounds)?;
+        // Pictures of what tables show lie in no folders of classes.
+        if tables > 0 && counted.classed.is_none() {
+            return Ok(None);
+        }
         let Some(first) = counted.classed.as_ref().or(counted.bare.as_ref()) else {
             let Some(other) = counted.other else { return Ok(None) };
             return Err(Place::of(&other).refuse(Problem::OtherImage));

@@ -7,6 +7,7 @@
 //! A key that an object doesn't have is a missing value, as null is. Numbers are the shortest text that reads back as the same
 //! number, as of Parquet files, so that a row is that of an equal CSV file.
 
+mod document;
 mod each_row;
 mod names;
 mod object;
@@ -30,11 +31,11 @@ pub(crate) fn begins(start: &[u8]) -> bool {
     tokens.next() == Some(&b'{') && matches!(tokens.next(), Some(b'"' | b'}'))
 }
 
-/// Refuses a file that begins with a list of objects: it is one JSON document.
-pub(crate) fn refuse_list(file: &SourceFile, start: &[u8]) -> Result<(), IngestError> {
-    match start.trim_ascii_start().strip_prefix(b"[") {
-        Some(start) if begins(start) => Err(file.refuse(Problem::JsonList)),
-        _ => Ok(()),
+/// Refuses a file that begins as JSON and not as JSON lines: with a list of objects, or in UTF-16.
+pub(crate) fn refuse_others(file: &SourceFile, start: &[u8]) -> Result<(), IngestError> {
+    match document::problem(start) {
+        Some(problem) => Err(file.refuse(problem)),
+        None => Ok(()),
     }
 }
 
@@ -63,6 +64,9 @@ impl JsonLines {
         let mut columns = Columns::of(known);
         for part in &parts {
             columns.collect(part)?;
+        }
+        if let (true, [part]) = (known.is_empty(), parts.as_slice()) {
+            columns.refuse_document(part)?;
         }
         columns.refuse_none(&parts)?;
         Ok(Self { parts, first, columns })

@@ -1,11 +1,14 @@
 //! The columns of all files: every key that an object has.
 
-use super::object::{Members, Value, read};
+use super::{
+    document::list_of_objects,
+    object::{Members, Value, read},
+};
 use crate::{
     bounds::RowCount,
     csv::Lines,
     error::{IngestError, Place, Problem},
-    fields::Names,
+    fields::{Names, Need},
     source::SourceFile,
 };
 use sojourn_protocol::quantity::to_u64;
@@ -18,6 +21,12 @@ pub(super) struct Columns {
     /// For each column that has lists or objects, what they are and where the first is.
     pub(super) nested: Vec<Option<(Place, &'static str)>>,
     indices: BTreeMap<String, usize>,
+    /// Lines that are objects.
+    objects: u64,
+    /// Lines that are none, without empty ones.
+    others: u64,
+    /// Does the first line that isn't empty end within an object?
+    is_first_cut: bool,
 }
 
 impl Columns {
@@ -47,10 +56,24 @@ impl Columns {
         while let Some(line) = lines.next_line()? {
             read_lines.add(to_u64(line.text.len()))?;
             fresh.clear();
-            let mut members = Collecting { columns: self, fresh: &mut fresh };
-            if read(line.text, &mut text, &mut members).is_err() {
+            if line.text.trim_ascii().is_empty() {
                 continue;
             }
+            let mut members = Collecting { columns: self, fresh: &mut fresh, need: Need::Value };
+            let mut found = read(line.text, &mut text, &mut members);
+            if found.is_err() {
+                // A number that is too large to be read is no matter where its column is left out.
+                fresh.clear();
+                let need = Need::Nothing;
+                let mut members = Collecting { columns: self, fresh: &mut fresh, need };
+                found = read(line.text, &mut text, &mut members);
+            }
+            if let Err(broken) = found {
+                self.is_first_cut |= self.objects + self.others == 0 && broken.is_cut;
+                self.others += 1;
+                continue;
+            }
+            self.objects += 1;
             let place = Place { line: Some(line.line), ..Place::of(part.shown()) };
             for name in fresh.names.drain(..) {
                 // A key that is there twice is a matter of the passes too.
@@ -79,12 +102,27 @@ impl Columns {
                 continue;
             }
             let place = Place { line: Some(line.line), ..Place::of(first.shown()) };
-            let mut members = Collecting { columns: self, fresh: &mut Fresh::default() };
-            if let Err(reason) = read(line.text, &mut text, &mut members) {
-                return Err(place.refuse(Problem::NoObject { reason }));
-            }
+            let (fresh, need) = (&mut Fresh::default(), Need::Value);
+            let mut members = Collecting { columns: self, fresh, need };
+            let Err(broken) = read(line.text, &mut text, &mut members) else { continue };
+            return Err(place.refuse(Problem::NoObject { reason: broken.reason }));
         }
         Err(first.refuse(Problem::NoFeatures))
+    }
+
+    /// Refuses a file whose rows lie deeper, in a single object, or in objects that go on over several lines.
+    pub(super) fn refuse_document(&self, part: &SourceFile) -> Result<(), IngestError> {
+        let has_nested = self.nested.iter().any(Option::is_some);
+        let is_one = self.objects == 1 && self.others == 0 && has_nested;
+        let goes_on = self.is_first_cut && self.others > 1 && self.others > self.objects;
+        if !is_one && !goes_on {
+            return Ok(());
+        }
+        let key = list_of_objects(&part.start()?);
+        Err(part.refuse(match key {
+            None if goes_on => Problem::JsonOverLines,
+            key => Problem::JsonDocument(key),
+        }))
     }
 }
 
@@ -108,15 +146,18 @@ impl Fresh {
 struct Collecting<'a> {
     columns: &'a Columns,
     fresh: &'a mut Fresh,
+    /// The need of all values: to know which are lists or objects, or nothing.
+    need: Need,
 }
 
 impl Members for Collecting<'_> {
-    fn key(&mut self, key: &str) {
+    fn key(&mut self, key: &str) -> Need {
         self.fresh.key.clear();
         self.fresh.key.push_str(key);
         if self.columns.index(key).is_none() {
             self.fresh.names.push(key.to_owned());
         }
+        self.need
     }
 
     fn value(&mut self, value: Value<'_>) {

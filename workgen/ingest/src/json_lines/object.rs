@@ -1,5 +1,6 @@
 //! One line as an object: its keys, and its values as the text that a CSV file would have.
 
+use crate::fields::Need;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::{fmt, io::Write as _};
 
@@ -17,36 +18,47 @@ pub(super) enum Value<'a> {
 
 /// Takes the members of an object in their order.
 pub(super) trait Members {
-    /// Takes the next key; its value comes next.
-    fn key(&mut self, key: &str);
+    /// Takes the next key, and says the need of its value, which comes next unless nobody needs it.
+    fn key(&mut self, key: &str) -> Need;
     /// Takes the value of the last key.
     fn value(&mut self, value: Value<'_>);
+}
+
+/// A line that is no object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Broken {
+    /// The reason, for a message.
+    pub(super) reason: String,
+    /// Does the line end within the object?
+    pub(super) is_cut: bool,
 }
 
 /// Reads a line; `text` is memory that is used again.
 ///
 /// # Errors
-/// The reason for which it is none, for a message. Some members may have been taken.
+/// The reason for which it is none. Some members may have been taken.
 pub(super) fn read(
     line: &[u8],
     text: &mut Vec<u8>,
     members: &mut impl Members,
-) -> Result<(), String> {
+) -> Result<(), Broken> {
     let mut reader = serde_json::Deserializer::from_slice(line);
     let read = reader.deserialize_any(Object { text, members }).and_then(|()| reader.end());
-    read.map_err(|error| {
-        let why = error.to_string();
-        // The reader knows one line alone.
-        let why = why.split(" at line ").next().unwrap_or_default();
-        let rest = error.column().checked_sub(1).and_then(|at| line.get(at..)).unwrap_or_default();
-        if let Some(word) = NO_NUMBERS.iter().find(|word| rest.starts_with(word.as_bytes())) {
-            return format!("`{word}` is no JSON, which has `null` for what is missing");
-        }
-        match error.column() {
-            0 => why.to_owned(),
-            column => format!("{why}, at character {column}"),
-        }
-    })
+    read.map_err(|error| Broken { reason: reason(&error, line), is_cut: error.is_eof() })
+}
+
+fn reason(error: &serde_json::Error, line: &[u8]) -> String {
+    let why = error.to_string();
+    // The reader knows one line alone.
+    let why = why.split(" at line ").next().unwrap_or_default();
+    let rest = error.column().checked_sub(1).and_then(|at| line.get(at..)).unwrap_or_default();
+    if let Some(word) = NO_NUMBERS.iter().find(|word| rest.starts_with(word.as_bytes())) {
+        return format!("`{word}` is no JSON, which has `null` for what is missing");
+    }
+    match error.column() {
+        0 => why.to_owned(),
+        column => format!("{why}, at character {column}"),
+    }
 }
 
 /// Reads the whole line.
@@ -63,8 +75,16 @@ impl<'de, M: Members> Visitor<'de> for Object<'_, M> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_key_seed(Key(self.members))?.is_some() {
-            map.next_value_seed(Member { text: self.text, members: self.members })?;
+        while let Some(need) = map.next_key_seed(Key(self.members))? {
+            match need {
+                // Any number may be there, also one that is too large to be read.
+                Need::Nothing => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                Need::Value | Need::Label => {
+                    map.next_value_seed(Member { text: self.text, members: self.members })?;
+                }
+            }
         }
         Ok(())
     }
@@ -74,23 +94,22 @@ impl<'de, M: Members> Visitor<'de> for Object<'_, M> {
 struct Key<'a, M>(&'a mut M);
 
 impl<'de, M: Members> DeserializeSeed<'de> for Key<'_, M> {
-    type Value = ();
+    type Value = Need;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Need, D::Error> {
         from.deserialize_str(self)
     }
 }
 
 impl<M: Members> Visitor<'_> for Key<'_, M> {
-    type Value = ();
+    type Value = Need;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a name")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<(), E> {
-        self.0.key(key);
-        Ok(())
+    fn visit_str<E>(self, key: &str) -> Result<Need, E> {
+        Ok(self.0.key(key))
     }
 }
 
@@ -175,8 +194,9 @@ mod tests {
     struct Listed(Vec<String>);
 
     impl Members for Listed {
-        fn key(&mut self, key: &str) {
+        fn key(&mut self, key: &str) -> Need {
             self.0.push(format!("{key}:"));
+            if key.starts_with("no") { Need::Nothing } else { Need::Value }
         }
 
         fn value(&mut self, value: Value<'_>) {
@@ -190,7 +210,8 @@ mod tests {
 
     fn members(line: &str) -> Result<Vec<String>, String> {
         let mut listed = Listed::default();
-        read(line.as_bytes(), &mut Vec::new(), &mut listed).map(|()| listed.0)
+        let read = read(line.as_bytes(), &mut Vec::new(), &mut listed);
+        read.map(|()| listed.0).map_err(|broken| broken.reason)
     }
 
     #[test]
@@ -202,6 +223,8 @@ mod tests {
         let nested = r#"{"a": [1, [2]], "b": {"c": {}}, "d": 0.1}"#;
         assert_eq!(members(nested).unwrap(), ["a:<lists>", "b:<objects>", "d:0.1"]);
         assert_eq!(members("{}").unwrap(), [""; 0]);
+        let unneeded = r#"{"no": 1e999, "none": [1e999], "nothing": {"a": -1e999}, "a": 1}"#;
+        assert_eq!(members(unneeded).unwrap(), ["no:", "none:", "nothing:", "a:1"]);
     }
 
     #[test]

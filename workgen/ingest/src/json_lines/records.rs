@@ -3,7 +3,7 @@
 use super::{
     JsonLines,
     names::Columns,
-    object::{Members, Value, read},
+    object::{Broken, Members, Value, read},
 };
 use crate::{
     csv::Lines,
@@ -75,7 +75,9 @@ impl Records for JsonRecords<'_> {
             };
             let read = read(line.text, &mut self.text, &mut members);
             let problem = members.problem;
-            read.map_err(|reason| RecordError::Record(None, Problem::NoObject { reason }))?;
+            read.map_err(|Broken { reason, .. }| {
+                RecordError::Record(None, Problem::NoObject { reason })
+            })?;
             if let Some((index, problem)) = problem {
                 return Err(RecordError::Record(index, problem));
             }
@@ -118,10 +120,11 @@ impl<T> Taking<'_, T> {
 }
 
 impl<T: FnMut(usize, &[u8]) -> Result<(), Problem>> Members for Taking<'_, T> {
-    fn key(&mut self, key: &str) {
+    fn key(&mut self, key: &str) -> Need {
         self.at = None;
         let Some(index) = self.columns.index(key) else {
-            return self.refuse(None, Problem::Changed);
+            self.refuse(None, Problem::Changed);
+            return Need::Nothing;
         };
         match self.present.get_mut(index) {
             Some(present) if *present => {
@@ -130,7 +133,9 @@ impl<T: FnMut(usize, &[u8]) -> Result<(), Problem>> Members for Taking<'_, T> {
             Some(present) => *present = true,
             None => {}
         }
-        self.at = Some(index).filter(|_| self.needed.get(index) != Some(&Need::Nothing));
+        let need = self.needed.get(index).copied().unwrap_or(Need::Nothing);
+        self.at = Some(index).filter(|_| need != Need::Nothing);
+        need
     }
 
     fn value(&mut self, value: Value<'_>) {

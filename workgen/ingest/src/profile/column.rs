@@ -6,6 +6,7 @@ use crate::{
     missing::MissingValues,
     notation::plain,
     number::{number, shown, truth},
+    signs::sign_of,
 };
 use serde::Serialize;
 use sojourn_protocol::spec::{DecimalSign, Notation, ThousandsSign};
@@ -50,6 +51,9 @@ pub struct ColumnProfile {
     /// Values that are numbers in some other notation, where nearly all are.
     #[serde(skip)]
     pub notations: Vec<(Notation, u64)>,
+    /// Values that are numbers beside a sign of percentages or money, by that sign.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub signs: BTreeMap<char, u64>,
     /// Values that are `true` or `false`.
     pub truths: u64,
     /// Values that are dates.
@@ -134,6 +138,7 @@ impl Tally {
             numbers: 0,
             whole: 0,
             notations: notations().map(|notation| (notation, 0)).collect(),
+            signs: BTreeMap::new(),
             truths: 0,
             dates: 0,
             iso_dates: 0,
@@ -182,6 +187,9 @@ impl Tally {
             }
             None => {
                 found.truths += u64::from(truth(field).is_some());
+                if let Some(sign) = sign_of(&text) {
+                    *found.signs.entry(sign).or_default() += 1;
+                }
                 let is_iso = Date::parse(&text).is_some();
                 found.iso_dates += u64::from(is_iso);
                 found.dates += u64::from(is_iso || is_date(&text));
@@ -250,6 +258,8 @@ mod tests {
         assert_eq!(found.odd[0], Odd { line: 6, field: "x".to_owned() });
         assert_eq!(found.different(), Some(5));
         assert!(!found.counts_rows);
+        let signs = column(&["$1,200.50", "12%", "5 %", "7"]).signs;
+        assert_eq!(signs, [('$', 1), ('%', 2)].into());
         let large = column(&["1", "1e39", "-1e400"]);
         assert_eq!((large.numbers, large.words.map(|words| words.len())), (3, Some(0)));
     }

@@ -24,7 +24,7 @@ pub use table::{OddLines, TableProfile};
 use crate::{
     bounds::Bounds,
     error::{IngestError, Problem},
-    excel,
+    excel::{self, Begins},
     format::{Kind, kind_of_all},
     images,
     progress::Progress,
@@ -67,6 +67,8 @@ pub struct ProfileOf<'a> {
     pub spool: &'a Path,
     /// The separator of a table's columns, where somebody said it.
     pub separator: Option<Separator>,
+    /// The column of the labels, where somebody said it: then tables that lie beside folders of images are meant.
+    pub label: Option<&'a str>,
 }
 
 /// Looks at data. Blocks; inside an async runtime it must be called where blocking is allowed.
@@ -80,8 +82,8 @@ pub fn profile(
 ) -> Result<Profile, IngestError> {
     const KEY: &str = "data.train";
     let mut finder = Finder::new(wanted.base_dir, wanted.spool, &bounds, progress);
-    if let Some(folder) = finder.folder_without_data(KEY, wanted.data)?
-        && let Some(images) = images::look(&folder, wanted.data, &bounds)?
+    if let Some(folder) = finder.folder_of_images(KEY, wanted.data, wanted.label)?
+        && let Some(images) = images::look(folder, wanted.data, &bounds)?
     {
         return Ok(Profile::Images(images));
     }
@@ -106,7 +108,8 @@ pub fn profile(
             return Err(image.refuse(Problem::OneImage));
         }
         Some(Kind::Excel) => {
-            let copies = parts.iter().map(|part| excel::as_text(&mut finder, part));
+            let copies =
+                parts.iter().map(|part| excel::as_text(&mut finder, part, Begins::AtNames));
             let copies: Vec<SourceFile> = copies.collect::<Result<_, _>>()?;
             let comma = Some(Separator::Comma);
             let table = table::of_csv(&copies, comma, &mut finder)?;

@@ -4,6 +4,7 @@ use crate::{
     csv::{Lines, visit},
     error::{IngestError, Place, Problem},
     fields::Names,
+    number::number,
     source::SourceFile,
 };
 use sojourn_protocol::spec::Separator;
@@ -113,6 +114,34 @@ impl<'a> RawRecords<'a> {
     }
 }
 
+/// The line that has the names of the columns below a title: the first record of which more than half of the fields are filled that the
+/// fullest has, if it isn't the first and has words alone.
+pub(super) fn names_below_title(
+    part: &SourceFile,
+    separator: Separator,
+) -> Result<Option<u64>, IngestError> {
+    let mut lines = Lines::open(part)?;
+    let mut filled: Vec<(u64, usize, bool)> = Vec::new();
+    while filled.len() < LOOKED_AT
+        && let Some(record) = lines.next(separator)?
+    {
+        let (mut count, mut are_words) = (0, true);
+        // A record with broken quotes is told by the pass over all records.
+        let _ = visit(record.text, separator.byte(), |_, field| {
+            count += usize::from(!field.trim_ascii().is_empty());
+            are_words &= number(field).is_err();
+            Ok(())
+        });
+        if count > 0 {
+            filled.push((record.line, count, are_words));
+        }
+    }
+    let fullest = filled.iter().map(|(_, count, _)| *count).max().unwrap_or(0);
+    let first = filled.iter().position(|(_, count, _)| *count > 1 && *count > fullest / 2);
+    let names = first.filter(|first| *first > 0).and_then(|first| filled.get(first));
+    Ok(names.filter(|(_, _, are_words)| *are_words).map(|(line, ..)| *line))
+}
+
 /// Splits a record; the memory of the fields before is used again.
 fn split(text: &[u8], separator: Separator, into: &mut Vec<Vec<u8>>) -> Result<(), Problem> {
     let count = visit(text, separator.byte(), |index, field| {
@@ -137,6 +166,7 @@ fn separator(part: &SourceFile) -> Result<Separator, IngestError> {
         return Ok(said);
     }
     let mut best = (0, 0, Separator::Comma);
+    let mut below = (0, Separator::Comma);
     for separator in Separator::ALL {
         let mut lines = Lines::open(part)?;
         let mut counts = Vec::new();
@@ -152,6 +182,14 @@ fn separator(part: &SourceFile) -> Result<Separator, IngestError> {
         if fields > 1 && (alike, fields) > (best.0, best.1) {
             best = (alike, fields, separator);
         }
+        // Below a title of another width the records are alike.
+        let mut widths: Vec<usize> = counts.into_iter().filter(|count| *count > 1).collect();
+        widths.sort_unstable();
+        let commonest = widths.chunk_by(|a, b| a == b).max_by_key(|alike| alike.len());
+        let alike = commonest.map_or(0, <[usize]>::len);
+        if alike > below.0 {
+            below = (alike, separator);
+        }
     }
-    Ok(best.2)
+    Ok(if best.0 > 1 { best.2 } else { below.1 })
 }

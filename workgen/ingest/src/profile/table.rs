@@ -2,7 +2,7 @@
 
 use super::{
     column::{ColumnProfile, MAX_VALUES, Odd, Tally},
-    records::{RawRecord, RawRecords},
+    records::{RawRecord, RawRecords, names_below_title},
 };
 use crate::{
     csv::of_header,
@@ -35,6 +35,9 @@ pub struct TableProfile {
     pub encoding: TextEncoding,
     /// Does the first line of a text file name the columns?
     pub has_header: bool,
+    /// The line that seems to name them, where the lines above it seem to be a title: then nothing else of the profile means anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub names_below_title: Option<u64>,
     /// Rows, without lines that are none.
     pub rows: u64,
     /// Lines that are no rows.
@@ -127,7 +130,10 @@ pub(super) fn of_csv(
         }
     }
     let format = FileKind::Csv;
+    let first = parts.first();
+    let names_below_title = first.map(|part| names_below_title(part, separator)).transpose()?;
     Ok(TableProfile {
+        names_below_title: names_below_title.flatten(),
         format,
         separator: Some(separator),
         encoding: parts.first().map(SourceFile::encoding).unwrap_or_default(),
@@ -197,6 +203,7 @@ fn of_named(
         separator: None,
         encoding: TextEncoding::Utf8,
         has_header: true,
+        names_below_title: None,
         rows,
         odd_lines,
         columns: columns.collect(),

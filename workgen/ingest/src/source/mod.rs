@@ -90,6 +90,27 @@ impl<'a> Finder<'a> {
         Ok(Some(path))
     }
 
+    /// The folder that `key` of the job names, where images may be its data: no file of data lies in it, or nothing but tables, of which
+    /// nobody says the label.
+    pub(crate) fn folder_of_images(
+        &mut self,
+        key: &'static str,
+        name: &str,
+        label: Option<&str>,
+    ) -> Result<Option<FolderOfImages>, IngestError> {
+        if name.contains("://") {
+            return Ok(None);
+        }
+        let path = local_path(self.base_dir, name);
+        if !metadata(key, &path)?.is_dir() {
+            return Ok(None);
+        }
+        let data = data_files(&path, name)?;
+        let are_tables = data.iter().all(|(.., kind)| TABLES.contains(kind));
+        let may_be = data.is_empty() || are_tables && label.is_none();
+        Ok(may_be.then_some(FolderOfImages { path, tables: data.len() }))
+    }
+
     /// The text files that `key` of the job names: one, or those of a folder in name order; none where there are no such.
     pub(crate) fn find_texts(
         &mut self,
@@ -180,6 +201,17 @@ const PARTS: [FileKind; 6] = [
     FileKind::Npz,
     FileKind::Safetensors,
 ];
+
+/// Of these, tables of which a job always says the label.
+const TABLES: [FileKind; 3] = [FileKind::Csv, FileKind::JsonLines, FileKind::Excel];
+
+/// A folder that may be one of images.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FolderOfImages {
+    pub(crate) path: PathBuf,
+    /// The tables that lie in it.
+    pub(crate) tables: usize,
+}
 
 /// A file of data: where it lies, what the job calls it, and of which kind its name says it is.
 type DataFile = (PathBuf, String, FileKind);

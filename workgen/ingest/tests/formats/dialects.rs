@@ -23,8 +23,8 @@ fn read(data: &str, dir: &TempDir) -> (Result<Read, String>, Vec<String>) {
             said.push(format!("{from}: {rows} of {of} dropped"))
         }
         Progress::SameClass { class, labels } => said.push(format!("{class}: {labels:?}")),
-        Progress::Unnamed { from, column, is_index } => {
-            said.push(format!("{from}: column {column}, index: {is_index}"));
+        Progress::Unnamed { from, column, last, is_index } => {
+            said.push(format!("{from}: columns {column} to {last}, index: {is_index}"));
         }
         Progress::Separated { file, by } => said.push(format!("{file}: {}", by.name())),
         _ => {}
@@ -278,7 +278,10 @@ fn lines_and_records_end_as_programs_end_them() {
     }
     let (made, remarks) = said(PLAIN, b"a,b,y,\n1,2,u,\n3,4,v,\n");
     assert_eq!(made.unwrap().features, ["a", "b"]);
-    assert_eq!(remarks, ["t.csv: column 4, index: false"]);
+    assert_eq!(remarks, ["t.csv: columns 4 to 4, index: false"]);
+    // A cell far to the right of a sheet makes thousands of them.
+    let (_, remarks) = said(PLAIN, b"a,b,y,,,,\n1,2,u,,,,\n3,4,v,,,,\n");
+    assert_eq!(remarks, ["t.csv: columns 4 to 7, index: false"]);
     assert_eq!(
         wrong(PLAIN, "a,b,y,\n1,2,u,\n3,4,v,5\n"),
         "t.csv:3: column 4 has no name, and it isn't empty throughout, as it would be if lines only ended in a separator; \
@@ -331,7 +334,7 @@ fn the_numbers_of_rows_are_no_feature() {
     ] {
         let (made, remarks) = said(PLAIN, text.as_bytes());
         assert_eq!(made.unwrap().rows, [[1.0, 2.0], [3.0, 4.0]], "{text:?}");
-        assert_eq!(remarks, ["t.csv: column 1, index: true"]);
+        assert_eq!(remarks, ["t.csv: columns 1 to 1, index: true"]);
     }
     // Other data may be without them.
     let dir = folder(&[

@@ -262,6 +262,30 @@ fn titles_above_the_names_are_no_rows() {
 }
 
 #[test]
+fn titles_of_several_cells_are_no_rows_unless_a_job_has_the_names() {
+    let title = vec![Cell::Word("Sales"), Cell::Number(2024.0)];
+    let titled: Vec<Vec<Cell>> = [title, vec![]].into_iter().chain(rows(8)).collect();
+    let sparse = vec![Cell::Number(9.0), Cell::Empty, Cell::Empty, Cell::Empty, Cell::Word("a")];
+    let headless: Vec<Vec<Cell>> =
+        std::iter::once(sparse).chain(rows(8).into_iter().skip(1)).collect();
+    let dir = folder(&[
+        ("titled.xlsx", workbook(&[sheet("S", titled)])),
+        ("plain.xlsx", workbook(&[sheet("S", rows(8))])),
+        ("headless.xlsx", workbook(&[sheet("S", headless)])),
+    ]);
+    let of = |file: &str, more: &str| {
+        let data = format!("train = \"{file}\"\n{DATA}\n{more}");
+        made(&data, dir.path()).map(|made| made.manifest).map_err(|error| told(&error))
+    };
+    let plain = of("plain.xlsx", "").unwrap();
+    assert_eq!(of("titled.xlsx", ""), Ok(plain));
+    let names = "header = [\"n\", \"word\", \"day\", \"flag\", \"y\"]";
+    let headless = of("headless.xlsx", names).unwrap();
+    let rows = headless.train.iter().chain(&headless.valid).map(|shard| shard.rows);
+    assert_eq!(rows.sum::<u32>(), 9);
+}
+
+#[test]
 fn what_is_no_table_is_told() {
     let data = format!("train = \"t.xlsx\"\n{DATA}");
     let said = |bytes: Vec<u8>| refused(&data, &[("t.xlsx", bytes)]);

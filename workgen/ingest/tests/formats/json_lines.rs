@@ -225,6 +225,7 @@ fn what_can_be_no_feature_is_told_with_its_first_line() {
     let document = b"{\n  \"a\": 1,\n  \"y\": 0\n}\n".to_vec();
     assert_eq!(
         refused(&data(""), &[("t.jsonl", document)]),
-        "t.jsonl:1: no JSON object: EOF while parsing an object, at character 1"
+        "t.jsonl: its objects go on over several lines; JSON lines are wanted, an object in each line: `jq -c . FILE > \
+         NEW_FILE.jsonl`"
     );
 }

@@ -17,6 +17,7 @@ mod dialects;
 mod excel;
 mod faults;
 mod images;
+mod json_documents;
 mod json_lines;
 mod parquet;
 mod rows;
