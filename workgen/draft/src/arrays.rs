@@ -84,12 +84,12 @@ pub(crate) fn draft(
         "valid = 0.2                    # a share of the rows, by which trials are compared"
     ));
     if image.is_some() {
-        let length = Length { epochs: 15, ..Length::of(rows) };
+        let length = Length::of_images(rows);
         job.line(format_args!("\n[[model]]\narch = \"mlp\"\nhidden = [128]"));
         job.line(format_args!(
             "\n[[model]]\narch = \"cnn\"\nchannels = {{ choice = [[16, 32], [32, 64]] }}"
         ));
-        training(&mut job, length, labels, "{ choice = [0.0005, 0.002] }");
+        training(&mut job, length, labels, "name = \"adamw\", lr = { choice = [0.0005, 0.002] }");
         search(&mut job, length, labels);
     } else {
         models(&mut job, rows, labels);

@@ -39,7 +39,7 @@ pub(crate) fn draft(images: &ImagesProfile, wishes: Wishes<'_>) -> Result<Draft,
     let smaller = images.size.0.min(images.size.1);
     let side = SIDES.into_iter().rev().find(|side| *side <= smaller).unwrap_or(32);
     let channels = if images.is_gray { 1 } else { 3 };
-    let length = Length { epochs: 15, ..Length::of(rows) };
+    let length = Length::of_images(rows);
     let mut job = JobText::new(wishes.name);
     job.section("[data]");
     job.line(format_args!(
@@ -57,7 +57,12 @@ pub(crate) fn draft(images: &ImagesProfile, wishes: Wishes<'_>) -> Result<Draft,
     job.section("[[model]]");
     job.line(format_args!("arch = \"cnn\""));
     job.line(format_args!("channels = [32, 32, 64, 64]\npool_every = 2\nbatch_norm = true"));
-    training(&mut job, length, LabelKind::Classes, "{ choice = [0.0005, 0.002] }");
+    training(
+        &mut job,
+        length,
+        LabelKind::Classes,
+        "name = \"adamw\", lr = { choice = [0.0005, 0.002] }",
+    );
     job.line(format_args!(
         "augment = {{ crop = 4, flip = true }} # false where left and right matter, as in writing"
     ));

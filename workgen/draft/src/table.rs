@@ -278,17 +278,18 @@ fn job(
     job.line(format_args!(
         "scale = \"standard\"             # each feature gets mean 0 and deviation 1"
     ));
+    let rows = table.rows.saturating_sub(label.missing);
     job.line(format_args!(
         "valid = 0.2                    # a share of the rows, by which trials are compared"
     ));
-    models(&mut job, table.rows.saturating_sub(label.missing), labels);
+    models(&mut job, rows, labels);
     job.finish()
 }
 
 /// Rows from which networks of some size are tried.
 const ROWS_OF_NETWORKS: u64 = 400;
 
-/// A small grid over a linear model and networks.
+/// A small grid over a linear model and a network. Each more that is tried is one more that may seem good by the validation rows.
 pub(crate) fn models(job: &mut JobText, rows: u64, labels: LabelKind) {
     let length = Length::of(rows);
     job.line(format_args!(
@@ -298,28 +299,33 @@ pub(crate) fn models(job: &mut JobText, rows: u64, labels: LabelKind) {
             LabelKind::Numbers => "linear",
         }
     ));
-    // Validation rows of a small table hardly tell networks apart: each more that is tried is one more that may seem good.
-    if rows < ROWS_OF_NETWORKS {
+    let optimizer = if rows < ROWS_OF_NETWORKS {
         job.line(format_args!("\n# Small, since a larger one learns so few rows by heart.\n[[model]]\narch = \"mlp\"\nhidden = [16]\ndropout = 0.5"));
-        training(job, length, labels, "{ choice = [0.005, 0.02] }");
+        "name = \"adam\", lr = 0.02, weight_decay = { choice = [0.003, 0.01] }"
     } else {
         job.line(format_args!(
-            "\n[[model]]\narch = \"mlp\"\nhidden = {{ choice = [[64], [128, 64]] }}"
+            "\n# A network; larger ones, such as [128, 64], may find more where there are many rows.\n[[model]]\narch = \"mlp\"\nhidden = [64]\ndropout = 0.2"
         ));
-        training(job, length, labels, "{ choice = [0.001, 0.005, 0.02] }");
-    }
+        "name = \"adam\", lr = { choice = [0.003, 0.02] }, weight_decay = { choice = [0.0003, 0.003] }"
+    };
+    training(job, length, labels, optimizer);
     search(job, length, labels);
 }
 
-pub(crate) fn training(job: &mut JobText, length: Length, labels: LabelKind, rates: &str) {
-    let Length { batch_size, epochs } = length;
+pub(crate) fn training(job: &mut JobText, length: Length, labels: LabelKind, optimizer: &str) {
+    let Length { batch_size, epochs, passes, .. } = length;
     job.section("[training]");
     job.line(format_args!("epochs = {epochs}"));
+    if passes > 1 {
+        job.line(format_args!(
+            "local_epochs = {passes}               # passes over the rows in each epoch, which ends with an evaluation"
+        ));
+    }
     job.line(format_args!("batch_size = {batch_size}"));
     if labels == LabelKind::Numbers {
         job.line(format_args!("loss = \"mse\"                   # labels are numbers"));
     }
-    job.line(format_args!("optimizer = {{ name = \"adamw\", lr = {rates} }}"));
+    job.line(format_args!("optimizer = {{ {optimizer} }}"));
     job.line(format_args!(
         "schedule = {{ name = \"cosine\", floor = 0.01 }}  # the learning rate falls, so that the last epochs settle"
     ));
@@ -333,7 +339,7 @@ pub(crate) fn search(job: &mut JobText, length: Length, labels: LabelKind) {
     job.line(format_args!(
         "metric = {}",
         match labels {
-            // Some dozen rows tell models apart by their probabilities, and hardly by the number of right ones.
+            // Few rows tell models apart by their probabilities, and hardly by the number of right ones.
             LabelKind::Classes if length.is_of_few_rows() => {
                 "\"valid/loss\"          # of few rows it tells more than \"valid/accuracy\""
             }
@@ -341,6 +347,8 @@ pub(crate) fn search(job: &mut JobText, length: Length, labels: LabelKind) {
             LabelKind::Numbers => "\"valid/rmse\"",
         }
     ));
-    job.comment("A trial ends that hasn't got better for some epochs.");
-    job.line(format_args!("stopping = {{ rule = \"patience\", epochs = {} }}", patience(length)));
+    if let Some(epochs) = patience(length) {
+        job.comment("A trial ends that hasn't got better for some epochs.");
+        job.line(format_args!("stopping = {{ rule = \"patience\", epochs = {epochs} }}"));
+    }
 }
