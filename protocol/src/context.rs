@@ -2,6 +2,7 @@
 
 use crate::{
     column::Column,
+    cross_validation::Fold,
     digest::BlobRef,
     ids::{LeaseId, TrialId, Version},
     manifest::{DataManifest, Scaling, Targets},
@@ -124,9 +125,14 @@ pub struct TrialContext {
 }
 
 impl TrialContext {
-    /// The context that all units of a trial of this configuration share, in a job over this data.
+    /// The context that all units of a trial of this configuration and fold share, in a job over this data.
     #[must_use]
-    pub fn of(spec: &JobSpec, data: &DataManifest, config: TrialConfig) -> Self {
+    pub fn of(
+        spec: &JobSpec,
+        data: &DataManifest,
+        config: TrialConfig,
+        fold: Option<Fold>,
+    ) -> Self {
         let training = config.training;
         Self {
             config,
@@ -135,7 +141,8 @@ impl TrialContext {
             outputs: data.labels.outputs(),
             scaling: data.scaling,
             targets: data.targets.clone(),
-            total_steps: u64::from(training.epochs) * data.steps_per_epoch(training.minibatches()),
+            total_steps: u64::from(training.epochs)
+                * data.steps_per_epoch(fold, training.minibatches()),
             pinned_threads: spec.placement.reproducible.then_some(spec.placement.threads),
         }
     }

@@ -49,6 +49,7 @@ pub mod classes;
 pub mod column;
 mod context;
 pub mod cpu_shares;
+pub mod cross_validation;
 pub mod decimal;
 pub mod demand;
 pub mod digest;

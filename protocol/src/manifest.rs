@@ -12,7 +12,6 @@
 
 use crate::column::Column;
 use crate::digest::BlobRef;
-use crate::minibatches::Minibatches;
 use crate::quantity::SaturatingFrom as _;
 use crate::spec::Categories;
 use serde::{Deserialize, Serialize};
@@ -206,7 +205,7 @@ pub struct DataManifest {
     pub targets: Targets,
     /// Training shards; a [`crate::ids::ShardId`] is an index here.
     pub train: Vec<Shard>,
-    /// Validation shards, at least one.
+    /// Validation shards, at least one; none where each fold of the training shards is validated on in turn.
     pub valid: Vec<Shard>,
     /// Test shards, kept apart; may be empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -237,11 +236,5 @@ impl DataManifest {
     #[must_use]
     pub fn train_rows(&self) -> u64 {
         self.train.iter().map(|shard| u64::from(shard.rows)).sum()
-    }
-
-    /// Optimiser steps of one epoch.
-    #[must_use]
-    pub fn steps_per_epoch(&self, minibatches: Minibatches) -> u64 {
-        self.train.iter().map(|shard| u64::from(minibatches.of_hop(shard.rows))).sum()
     }
 }

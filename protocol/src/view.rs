@@ -1,16 +1,17 @@
 //! Views: the answers of commands that read.
 
+mod configurations;
 mod evaluation;
 mod failures;
 mod history;
 mod hops;
 mod hosts;
-mod over_seeds;
 mod owner;
 mod programs;
 mod time_left;
 mod traffic;
 
+pub use configurations::{Configuration, configurations, replicates};
 pub use evaluation::{EvaluationResult, EvaluationState, EvaluationView};
 pub use failures::FailureView;
 pub use history::{HopRecord, MergeRecord, TrialHistory, Verification};
@@ -19,7 +20,6 @@ pub use hosts::{
     CachedOfJob, ClassParties, CpuShareView, DeviceView, DoubtView, HeldView, HostDetail,
     HostState, HostView, SuspectResult,
 };
-pub use over_seeds::{OverSeeds, over_seeds};
 pub use owner::{ADMIN_OWNER, JobOwner};
 pub use programs::ProgramView;
 pub use time_left::TimeLeft;

@@ -4,6 +4,7 @@
 use crate::cli::terminal::{causes::slot_failure, exit::Failure};
 use serde::Serialize;
 use sojourn_protocol::{
+    cross_validation::Fold,
     digest::{BlobRef, Digest},
     ids::{Epoch, JobId, ShardId, TrialId, Version},
     manifest::DataManifest,
@@ -37,6 +38,8 @@ pub(crate) struct TrialAlone<'a> {
     pub(crate) trial: TrialId,
     /// The trial's, or its job's.
     pub(crate) seed: u64,
+    /// The fold that it is trained without.
+    pub(crate) fold: Option<Fold>,
     pub(crate) context: Arc<TrialContext>,
     pub(crate) first: Base,
     pub(crate) files: BTreeMap<Digest, PathBuf>,
@@ -85,7 +88,9 @@ impl TrialAlone<'_> {
             Some(NextHop { shard_id, shard, seed })
         };
         let order = seeds::visit_order(self.spec.seed, self.trial, epoch, shards);
-        let mut hops = order.into_iter().map(leg);
+        let is_visited = |shard: &ShardId| self.fold.is_none_or(|fold| !fold.holds_out(*shard));
+        let order = order.into_iter().filter(is_visited);
+        let mut hops = order.map(leg);
         let NextHop { shard_id, shard, seed } = hops.next()??;
         Some(Hop {
             job: JobId(1),

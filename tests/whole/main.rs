@@ -75,6 +75,7 @@ mod clocks;
 mod cloud;
 mod control;
 mod cpu_shares;
+mod cross_validation;
 mod ctl;
 mod cut_off;
 mod deep;

@@ -58,6 +58,11 @@ fn servers_are_found() {
 }
 
 #[test]
+fn adapters_carry_the_code_of_their_tasks() {
+    passes("test_adapters");
+}
+
+#[test]
 fn spaces_of_others_are_read() {
     passes("test_spaces");
 }

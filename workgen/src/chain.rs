@@ -6,6 +6,8 @@
 //!   [0..n)   [0..k)[k..n) ...                    a hop may come in parts: positions say where
 //! ```
 //!
+//! A trial of a fold visits all shards but those of the fold ([`Chain::without_fold`]), which have no batches here.
+//!
 //! Where visits are fixed ([`Chain::with_fixed_visits`]) there is one order for each epoch, that of
 //! [`seeds::visit_order`]. Then only one shard may come next.
 //!
@@ -15,12 +17,14 @@
 
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
+    cross_validation::Fold,
     ids::{Epoch, ShardId, TrialId},
     manifest::Shard,
     minibatches::Minibatches,
     position::Position,
     quantity::{SaturatingFrom as _, to_u64},
     seeds,
+    unit::shard_index,
 };
 
 /// A trial's progress in hop order.
@@ -30,8 +34,11 @@ pub struct Chain {
     epochs: u32,
     epoch: Epoch,
     step: u64,
-    /// Batches of each shard.
+    /// Batches of each shard; 0 of those that it doesn't visit.
     sizes: Vec<u32>,
+    /// How many shards it doesn't visit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    unvisited: u64,
     /// Batches of each shard trained in this epoch.
     done: Vec<u32>,
     /// Batches that remain in all epochs.
@@ -53,10 +60,11 @@ struct FixedVisits {
 }
 
 impl FixedVisits {
-    /// Takes the order of an epoch's visits.
-    fn of_epoch(&mut self, epoch: Epoch, shards: usize) {
-        let shards = u32::saturating_from(shards);
+    /// Takes the order of an epoch's visits, of shards with so many batches each.
+    fn of_epoch(&mut self, epoch: Epoch, sizes: &[u32]) {
+        let shards = u32::saturating_from(sizes.len());
         self.order = seeds::visit_order(self.job_seed, self.trial, epoch, shards);
+        self.order.retain(|shard| sizes.get(shard_index(*shard)).is_some_and(|size| *size > 0));
     }
 }
 
@@ -108,16 +116,32 @@ impl Chain {
             step: 0,
             done: vec![0; sizes.len()],
             sizes,
+            unvisited: 0,
             remaining: per_epoch * u64::from(epochs),
             visits: None,
         }
+    }
+
+    /// The same chain of a trial that has trained nothing, which visits no shard of this fold.
+    #[must_use]
+    pub fn without_fold(mut self, fold: Option<Fold>) -> Self {
+        let Some(fold) = fold else { return self };
+        for (shard, size) in (0..).map(ShardId).zip(&mut self.sizes) {
+            if fold.holds_out(shard) {
+                self.unvisited += u64::from(*size > 0);
+                *size = 0;
+            }
+        }
+        let per_epoch: u64 = self.sizes.iter().map(|size| u64::from(*size)).sum();
+        self.remaining = per_epoch * u64::from(self.epochs);
+        self
     }
 
     /// The same chain, with the visits of this trial in the order of [`seeds::visit_order`].
     #[must_use]
     pub fn with_fixed_visits(mut self, job_seed: u64, trial: TrialId) -> Self {
         let mut visits = FixedVisits { job_seed, trial, order: Vec::new() };
-        visits.of_epoch(self.epoch, self.sizes.len());
+        visits.of_epoch(self.epoch, &self.sizes);
         self.visits = Some(visits);
         self
     }
@@ -129,9 +153,8 @@ impl Chain {
         self.epochs = self.epochs.max(epochs);
         (self.epoch, self.step) = (Epoch(epochs), step);
         self.remaining = per_epoch * u64::from(self.epochs - epochs);
-        let shards = self.sizes.len();
         if let Some(visits) = &mut self.visits {
-            visits.of_epoch(self.epoch, shards);
+            visits.of_epoch(self.epoch, &self.sizes);
         }
         self
     }
@@ -240,7 +263,7 @@ impl Chain {
     pub fn without(&self, shards: impl IntoIterator<Item = ShardId>) -> Self {
         let mut chain = self.clone();
         for shard in shards {
-            let index = sojourn_protocol::unit::shard_index(shard);
+            let index = shard_index(shard);
             if let (Some(done), Some(size)) = (chain.done.get_mut(index), self.sizes.get(index)) {
                 *done = *size;
             }
@@ -248,15 +271,28 @@ impl Chain {
         chain
     }
 
+    /// Does it visit this shard in each epoch?
+    #[must_use]
+    pub fn visits(&self, shard: ShardId) -> bool {
+        self.sizes.get(shard_index(shard)).is_some_and(|size| *size > 0)
+    }
+
+    /// How many hops an epoch has.
+    #[must_use]
+    pub fn hops_per_epoch(&self) -> u64 {
+        to_u64(self.sizes.len()).saturating_sub(self.unvisited)
+    }
+
     /// Whole hops trained, over all epochs.
     #[must_use]
     pub fn hops(&self) -> u64 {
-        let shards = to_u64(self.sizes.len());
+        let per_epoch = self.hops_per_epoch();
         if self.is_done() {
-            return shards * u64::from(self.epochs);
+            return per_epoch * u64::from(self.epochs);
         }
-        let whole = self.done.iter().zip(&self.sizes).filter(|(done, size)| done >= size);
-        shards * u64::from(self.epoch.0) + to_u64(whole.count())
+        let visited = self.done.iter().zip(&self.sizes).filter(|(_, size)| **size > 0);
+        let whole = visited.filter(|(done, size)| done >= size);
+        per_epoch * u64::from(self.epoch.0) + to_u64(whole.count())
     }
 
     /// Advances the chain by a trained part.
@@ -274,7 +310,7 @@ impl Chain {
         if trained == 0 || end.batch > size || end != follows {
             return Err(ChainError::BadEnd { start, end });
         }
-        let index = sojourn_protocol::unit::shard_index(start.shard);
+        let index = shard_index(start.shard);
         if let Some(done) = self.done.get_mut(index) {
             *done = end.batch;
         }
@@ -290,7 +326,7 @@ impl Chain {
         self.epoch = ended.next();
         self.done.fill(0);
         if let Some(visits) = &mut self.visits {
-            visits.of_epoch(self.epoch, self.sizes.len());
+            visits.of_epoch(self.epoch, &self.sizes);
         }
         Ok(Advance::Epoch(ended))
     }
@@ -334,7 +370,12 @@ impl Chain {
     /// Batches of `shard` that are trained in this epoch, and its batches in all; `None` where there is no such shard.
     #[must_use]
     pub fn progress(&self, shard: ShardId) -> Option<(u32, u32)> {
-        let index = sojourn_protocol::unit::shard_index(shard);
+        let index = shard_index(shard);
         Some((*self.done.get(index)?, *self.sizes.get(index)?))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use sojourn_protocol::{
+    cross_validation::Fold,
     digest::{BlobRef, Digest},
     ids::{Epoch, ShardId, TrialId},
     manifest::Shard,
@@ -29,8 +30,11 @@ proptest! {
         epochs in 1u32..4,
         picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..400),
         is_fixed: bool,
+        fold in prop::option::of(0u32..2),
     ) {
+        let fold = fold.filter(|_| rows.len() > 1).map(|number| Fold { number, of: 2 });
         let mut chain = Chain::new(epochs, Minibatches::new(8, 1), &shards(&rows));
+        chain = chain.without_fold(fold);
         if is_fixed {
             chain = chain.with_fixed_visits(7, TrialId(3));
         }
@@ -42,6 +46,7 @@ proptest! {
                 break;
             }
             let start = chain.next(open[which.index(open.len())]).unwrap();
+            prop_assert!(fold.is_none_or(|fold| !fold.holds_out(start.shard)));
             let left = chain.remaining_in(start.shard);
             let end = start.batch + 1 + u32::try_from(how_far.index(left as usize)).unwrap();
             for batch in start.batch..end {
@@ -58,7 +63,11 @@ proptest! {
         if chain.is_done() {
             prop_assert_eq!(trained.len() as u64, total);
             prop_assert_eq!(chain.epoch(), Epoch(epochs));
-            prop_assert_eq!(chain.hops(), u64::from(epochs) * rows.len() as u64);
+            let visited = (0..).map(ShardId).take(rows.len());
+            let visited = visited.filter(|shard| fold.is_none_or(|fold| !fold.holds_out(*shard)));
+            let visited = visited.count() as u64;
+            prop_assert_eq!(chain.hops_per_epoch(), visited);
+            prop_assert_eq!(chain.hops(), u64::from(epochs) * visited);
         }
     }
 }

@@ -98,6 +98,13 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
     let shard_sizes = if_given(section, "shard_sizes", |node| {
         node.word(&[("equal", ShardSizes::Equal), ("speed", ShardSizes::Speed)])
     });
+    let stratified = section.optional("stratified").map_or(Some(false), |node| node.boolean());
+    if let (Some(true), Some(Some(ShardSizes::Speed))) = (stratified, shard_sizes) {
+        return section.refuse(
+            "stratified",
+            "can't go with `shard_sizes = \"speed\"`: each shard has as many rows of each class",
+        );
+    }
     let seed = if_given(section, "seed", |node| node.integer(0, u64::MAX));
     if let (Some(Split::Ratio(valid)), Some(Some(Split::Ratio(test)))) = (&valid, &test)
         && valid + test >= 1.0
@@ -142,7 +149,9 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         valid: valid?,
         test: test?,
         shards: shards?,
-        shard_sizes: shard_sizes?,
+        // Shards of other sizes couldn't have as many rows of each class.
+        shard_sizes: if stratified? { Some(ShardSizes::Equal) } else { shard_sizes? },
+        stratified: stratified?,
         seed: seed?,
     })
 }
@@ -377,6 +386,41 @@ fn scale(node: &Node<'_>) -> Option<Scale> {
         ));
     }
     Some(Scale::Constant(factor))
+}
+
+/// Can the data have so many folds, if any are wanted? `is_earlier`: it is that of an earlier job, which was cut.
+pub(super) fn folds(
+    root: &Table<'_>,
+    data: Option<&DataSpec>,
+    folds: Option<u32>,
+    is_earlier: bool,
+) -> Option<()> {
+    let (node, data) = (|key: &str| root.optional("search")?.peek()?.optional(key), data?);
+    let Some(folds) = folds else {
+        return match data.valid {
+            Split::Folds => root.refuse(
+                "search",
+                "says no `folds`, and the data of the earlier job has no validation rows: `folds` as that job has them is wanted",
+            ),
+            Split::Ratio(_) | Split::File(_) | Split::Source(_) => Some(()),
+        };
+    };
+    let node = node("folds")?;
+    if is_earlier && data.valid != Split::Folds {
+        return node
+            .refuse("needs data without validation rows, and that of the earlier job has some");
+    }
+    let says_valid = root.optional("data").filter(|_| !is_earlier);
+    if let Some(valid) = says_valid.and_then(|data| data.peek()?.optional("valid")) {
+        return valid.refuse(
+            "can't go with `search.folds`, by which each fold of the training rows is validated on in turn",
+        );
+    }
+    match data.shards {
+        Some(shards) if shards < folds => node
+            .refuse(format!("is {folds}, and `data.shards` is {shards}: each fold needs a shard")),
+        _ => Some(()),
+    }
 }
 
 /// Reads `scale_label`, for labels of this loss.

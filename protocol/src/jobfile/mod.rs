@@ -44,7 +44,7 @@ pub use vocabulary::TABLES;
 
 use crate::{
     quantity::to_usize,
-    spec::{DataSpec, JobSpec, Loss, Scale, ScaleLabel},
+    spec::{DataSpec, JobSpec, Loss, Scale, ScaleLabel, Split},
 };
 use reader::JobFileNode;
 use sojourn_forms::{Node, Table};
@@ -162,6 +162,11 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
             .map(|given| given.unwrap_or(ScaleLabel::Standard)),
         (None, _) => Some(ScaleLabel::None),
     };
+    if let (Some(node), Some(Loss::Mse)) = (says("stratified"), loss)
+        && data.as_ref().is_some_and(|data| data.stratified)
+    {
+        return node.refuse("needs labels that are classes; `training.loss` is `\"mse\"`");
+    }
     let scaled = says("scale_label").filter(|node| node.as_string() == Some("standard"));
     let trains =
         |key: &str| root.optional("training").and_then(|training| training.peek()?.optional(key));
@@ -176,7 +181,13 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
     let search = search::read(search_node.as_ref(), method, training.as_ref(), &own);
     let placement = placement::read(root);
     data::fits(root, data.as_ref(), placement.as_ref())?;
+    let folds = search.as_ref().and_then(|search| search.folds);
+    let folded = data::folds(root, data.as_ref(), folds, given.is_some());
     let mut data = data?;
+    folded?;
+    if folds.is_some() {
+        data.valid = Split::Folds;
+    }
     if let Some(scale) = init_scale {
         data.scale = scale?.unwrap_or(Scale::None);
     }

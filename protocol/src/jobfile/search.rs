@@ -8,6 +8,7 @@ use super::{
     stopping,
 };
 use crate::{
+    cross_validation::{MAX_FOLDS, MIN_FOLDS},
     spec::{
         CombinationRule, Constraint, ConstraintFault, Constraints, Goal, JobSpec, Loss,
         MAX_CONSTRAINTS, Metric, MetricRule, OwnMetric, PastJob, SearchMethod, SearchSpec, Spread,
@@ -183,9 +184,11 @@ pub(super) fn read(
         .map_or(Some(None), |node| history(&node, method.as_ref()).map(Some));
     // Specifications without it are those of before, in breadth.
     let spread = section.optional("spread").map_or(Some(Spread::Depth), |node| node.word(SPREADS));
+    let folds = section.optional("folds").map_or(Some(None), |node| folds(&node, method).map(Some));
     Some(SearchSpec {
         method: method?,
         combinations: combinations?,
+        folds: folds?,
         constraints: constraints?,
         metric: metric?,
         goal: goal?,
@@ -199,6 +202,14 @@ pub(super) fn read(
         spread: spread?,
         stopping: stopping?,
     })
+}
+
+/// Reads `folds`.
+fn folds(node: &Node<'_>, method: Option<SearchMethod>) -> Option<u32> {
+    if let Some(Err(why)) = method.map(|method| method.check_folds()) {
+        return node.refuse(why);
+    }
+    node.integer(MIN_FOLDS, MAX_FOLDS)
 }
 
 /// Reads `target`: a value that the metric can have.

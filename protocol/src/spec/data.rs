@@ -65,7 +65,7 @@ pub struct DataSpec {
     /// How labels that are numbers are scaled before training. Job files that don't say it get the standard.
     #[serde(default, skip_serializing_if = "ScaleLabel::is_none")]
     pub scale_label: ScaleLabel,
-    /// Validation rows: always there.
+    /// Validation rows.
     pub valid: Split,
     /// Test rows: kept apart, never used by the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +77,9 @@ pub struct DataSpec {
     /// alone, else [`ShardSizes::Equal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard_sizes: Option<ShardSizes>,
+    /// Are the rows of each class spread evenly over shards, and over validation and test rows that are shares of them?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stratified: bool,
     /// The seed by which rows are dealt to shards and splits; `None` is the job's own.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::decimal::optional")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::decimal::Seed>))]
@@ -268,7 +271,7 @@ impl DataSpec {
     #[must_use]
     pub fn source_of(&self, split: &Split) -> Option<SourceSpec> {
         let source = match split {
-            Split::Ratio(_) => return None,
+            Split::Ratio(_) | Split::Folds => return None,
             Split::File(path) => {
                 SourceSpec { data: path.clone(), features: None, label: None, labels: None }
             }
@@ -351,6 +354,8 @@ pub enum Split {
     File(String),
     /// The same with names of its own.
     Source(SourceSpec),
+    /// No rows of their own: each fold of the training shards is validated on in turn, as `search.folds` says.
+    Folds,
 }
 
 /// Where rows lie, and what they are called there.

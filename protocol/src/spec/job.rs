@@ -2,12 +2,19 @@
 
 use super::{
     Architecture, CombinationRule, Constraint, DataSpec, ExportedGraph, Metric, ModelSpace,
-    OwnMetric, PastJob, PlacementSpec, SearchMethod, Stopping, TrainingSpace, TrialConfig,
+    OwnMetric, PastJob, PlacementSpec, SearchMethod, Split, Stopping, TrainingSpace, TrialConfig,
     conditional::{Passes, Unclosed},
     data::DEFAULT_DATA_SEED,
     dimension::Chooser,
 };
-use crate::{digest::BlobRef, money::MicroUsd, time::Millis};
+use crate::{
+    cross_validation::{Fold, MAX_FOLDS, MIN_FOLDS},
+    digest::BlobRef,
+    manifest::DataManifest,
+    money::MicroUsd,
+    quantity::to_usize,
+    time::Millis,
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -104,6 +111,44 @@ impl JobSpec {
         } else {
             Err("`seeds` has one twice".into())
         }
+    }
+
+    /// How many trials each configuration has: one for each seed and fold.
+    #[must_use]
+    pub fn trials_per_configuration(&self) -> usize {
+        self.seeds.len().max(1).saturating_mul(to_usize(self.search.folds.unwrap_or(1)))
+    }
+
+    /// The fold of this number.
+    #[must_use]
+    pub fn fold(&self, number: u32) -> Option<Fold> {
+        self.search.folds.map(|of| Fold { number, of })
+    }
+
+    /// Can it have folds of this data, if it has any?
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_folds(&self, data: &DataManifest) -> Result<(), String> {
+        let Some(folds) = self.search.folds else {
+            return match self.data.valid {
+                Split::Folds => {
+                    Err("the data has no validation rows, and `search.folds` isn't given".into())
+                }
+                Split::Ratio(_) | Split::File(_) | Split::Source(_) => Ok(()),
+            };
+        };
+        if !(MIN_FOLDS..=MAX_FOLDS).contains(&folds) {
+            return Err(format!("`search.folds` is {folds}; {MIN_FOLDS} to {MAX_FOLDS} is wanted"));
+        }
+        if self.data.valid != Split::Folds || !data.valid.is_empty() {
+            return Err("`search.folds` needs data without validation rows of its own".into());
+        }
+        let shards = data.train.len();
+        if shards < to_usize(folds) {
+            return Err(format!("{shards} training shards are too few for {folds} folds"));
+        }
+        self.search.method.check_folds().map_err(|why| format!("`search.folds` {why}"))
     }
 
     /// The seed by which rows are dealt to shards and splits.
@@ -243,6 +288,10 @@ pub struct SearchSpec {
     /// The combinations that are trials.
     #[serde(default, skip_serializing_if = "CombinationRule::is_default")]
     pub combinations: CombinationRule,
+    /// Folds of cross-validation: each configuration is trained so many times, each time without another of the folds, on which it is
+    /// evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds: Option<u32>,
     /// Constraints that every trial satisfies: combinations that don't are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]

@@ -169,6 +169,21 @@ impl SearchMethod {
         matches!(self, Self::AskTell { .. } | Self::Epochs { .. })
     }
 
+    /// Can its combinations be trained once for each fold?
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_folds(&self) -> Result<(), String> {
+        let why = match self {
+            Self::Pbt(_) => "whose trials take over weights that were trained on other folds",
+            Self::AskTell { .. } | Self::Epochs { .. } => {
+                "whose program is told of single trials, and not of means over folds"
+            }
+            Self::Grid | Self::Random { .. } | Self::Sobol { .. } | Self::Tpe(_) => return Ok(()),
+        };
+        Err(format!("can't go with `method = \"{}\"`, {why}", self.name()))
+    }
+
     /// Does what it suggests depend on when results arrive, so that another fleet may train other trials?
     #[must_use]
     pub const fn depends_on_arrival(&self) -> bool {

@@ -102,3 +102,14 @@ pub struct TrialConfig {
 /// The values that a trial took in the dimensions that vary, by dimension name
 /// (`model[1].channels`, `training.optimizer.lr`), for tables and boards.
 pub type Choices = BTreeMap<String, serde_json::Value>;
+
+/// The choice of a seed.
+pub const SEED: &str = "seed";
+/// The choice of a fold.
+pub const FOLD: &str = "fold";
+
+/// Do trials that differ in this choice alone have the same configuration?
+#[must_use]
+pub fn is_replicate(name: &str) -> bool {
+    name == SEED || name == FOLD
+}

@@ -25,6 +25,7 @@ impl SearchSpec {
         Self {
             method,
             combinations: CombinationRule::All,
+            folds: None,
             constraints,
             metric,
             goal,

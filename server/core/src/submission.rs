@@ -7,7 +7,7 @@ use sojourn_protocol::{
     digest::Digest,
     error::{ApiError, ErrorKind},
     ids::JobId,
-    manifest::{DataManifest, Labels, MAX_EVALUATION_SHARDS, Scaling},
+    manifest::{DataManifest, DataSplit, Labels, MAX_EVALUATION_SHARDS, Scaling},
     spec::{JobSpec, Loss, SearchSpec, TrainingConfig},
     text::{MAX_NAME_CHARS, is_plain_name},
     time::UnixMillis,
@@ -109,14 +109,18 @@ pub fn check_submission(spec: &JobSpec, data: &DataManifest) -> Result<u32, ApiE
             "the job's name isn't one line of at most {MAX_NAME_CHARS} characters without invisible ones, and without spaces at its ends"
         )));
     }
-    if data.train.is_empty() || data.valid.is_empty() {
+    spec.check_folds(data).map_err(invalid)?;
+    if data.train.is_empty() || (data.valid.is_empty() && spec.search.folds.is_none()) {
         return Err(invalid("the job has no training or no validation shards".into()));
     }
     let shards = data.train.iter().chain(&data.valid).chain(&data.test);
     if shards.clone().any(|shard| shard.rows == 0) {
         return Err(invalid("a shard has no rows".into()));
     }
-    if data.valid.len().max(data.test.len()) > MAX_EVALUATION_SHARDS as usize {
+    let held_out = spec.fold(0).map(|fold| data.split_of(Some(fold), DataSplit::Valid).len());
+    if data.valid.len().max(data.test.len()).max(held_out.unwrap_or(0))
+        > MAX_EVALUATION_SHARDS as usize
+    {
         return Err(invalid(format!(
             "more than {MAX_EVALUATION_SHARDS} validation or test shards"
         )));
@@ -228,7 +232,7 @@ fn check_initial_weights(
     trial: &sojourn_workgen::Trial,
 ) -> Result<(), String> {
     let Some(weights) = spec.initial_weights(trial.model) else { return Ok(()) };
-    let context = TrialContext::of(spec, data, trial.config.clone());
+    let context = TrialContext::of(spec, data, trial.config.clone(), None);
     let layout = CheckpointLayout::of(&context).and_then(|layout| layout.initial_weights());
     let expected = layout.map_err(|error| error.to_string())?.file_bytes();
     if weights.bytes == expected {

@@ -69,6 +69,31 @@ fn two_hundred_worlds_keep_all_promises() {
     assert!(all.moved > 10, "{all:?}");
 }
 
+/// No trial of a fold trains on a batch of it, nor misses one of another fold, and each evaluation is of the fold: see `outcome::check`.
+#[test]
+fn sixty_worlds_with_folds_keep_all_promises() {
+    let mut finished = 0;
+    for seed in 0..60 {
+        let outcome = World::new(Scenario::with_folds(seed)).run();
+        let outcome = outcome.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+        assert_eq!(outcome.unverified, 0, "seed {seed}");
+        finished += outcome.finished;
+    }
+    assert!(finished > 240, "{finished}");
+}
+
+#[test]
+fn worlds_with_folds_and_early_stopping_end_whatever_happens() {
+    let halving = Halving { reduction: 3, min_epochs: 1 };
+    for seed in 0..12 {
+        for rule in [Stopping::Asha(halving), Stopping::Sha(halving)] {
+            let outcome = World::new(Scenario::with_folds_and_stopping(seed, rule)).run();
+            let outcome = outcome.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+            assert!(outcome.finished > 0, "seed {seed}");
+        }
+    }
+}
+
 /// Each finished trial's checkpoint is the one that its job decides, whatever hosts and servers do: see `outcome::check`.
 #[test]
 fn two_hundred_worlds_with_fixed_visits_make_what_their_jobs_decide() {

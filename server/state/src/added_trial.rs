@@ -27,6 +27,9 @@ pub struct AddedTrial {
     )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<sojourn_protocol::decimal::Seed>))]
     pub seed: Option<u64>,
+    /// The number of the fold that it is trained without, where there are folds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fold: Option<u32>,
     /// Where it goes on from, if it doesn't begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<CloneOf>,
@@ -53,10 +56,10 @@ impl AddedTrial {
     /// A trial that begins anew.
     #[must_use]
     pub fn new(trial: sojourn_workgen::Trial) -> Self {
-        let sojourn_workgen::Trial { model, mut config, choices, seed } = trial;
+        let sojourn_workgen::Trial { model, mut config, choices, seed, fold } = trial;
         if let Architecture::Graph(graph) = &mut config.model {
             graph.exported = graph.exported.as_ref().map(ExportedGraph::name_only);
         }
-        Self { model, config, choices, seed, from: None, replaces: None, allowed: None }
+        Self { model, config, choices, seed, fold, from: None, replaces: None, allowed: None }
     }
 }

@@ -34,7 +34,8 @@ impl Job {
             let minibatches = trial.context.config.training.minibatches();
             let end = pbt.map(|pbt| pbt.end_after(trial.chain.epochs()).min(epochs));
             let allowed = end.unwrap_or(epochs);
-            trial.extend(epochs, allowed, named, self.data.steps_per_epoch(minibatches), until);
+            let steps_per_epoch = self.data.steps_per_epoch(trial.fold, minibatches);
+            trial.extend(epochs, allowed, named, steps_per_epoch, until);
             if merges && trial.merging.is_none() {
                 trial.merging = Some(Merging::new(&trial.chain, limit));
             }

@@ -5,6 +5,7 @@ use super::{
     RequestedEvaluation, SearchProgress, Spent,
     disk::KeptBytes,
     is_default,
+    load::load_of,
     open::Open,
     trial::{Best, StoredCheckpoints, Trial, TrialEnd, is_better},
 };
@@ -13,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use sojourn_model::{CheckpointLayout, ModelError};
 use sojourn_protocol::{
     api::Space,
+    cross_validation::{Fold, mean_over_folds},
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, JobId, LeaseId, ShardId, TrialId},
-    manifest::{DataManifest, Scaling},
+    manifest::{DataManifest, DataSplit, Scaling, Shard},
     metrics::Counting,
-    quantity::SaturatingFrom as _,
+    quantity::{SaturatingFrom as _, to_usize},
     report::Sums,
     seeds,
     spec::{JobSpec, OrderChoice, SearchBudget},
@@ -25,7 +27,10 @@ use sojourn_protocol::{
     unit::{TrialContext, shard_index},
 };
 use sojourn_workgen::Chain;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 /// A job's durable state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -151,7 +156,8 @@ impl Job {
         let all = sojourn_workgen::trials(&spec);
         let all = all.map_err(|source| FoldFault::InvalidSpec { job: id, source })?;
         let wanted = sojourn_workgen::search::wanted(&spec, &all);
-        let suggested = wanted.min(u32::saturating_from(all.len() / spec.seeds.len().max(1)));
+        let suggested =
+            wanted.min(u32::saturating_from(all.len() / spec.trials_per_configuration()));
         let is_whole = suggested == wanted;
         let search = SearchProgress { suggested, wanted, ..SearchProgress::default() };
         let search = if is_whole { SearchProgress::default() } else { search };
@@ -161,12 +167,18 @@ impl Job {
             new.map_err(|source| FoldFault::InvalidModel { job: id, trial: trial_id, source })
         });
         let trials: Vec<Trial> = trials.collect::<Result<_, _>>()?;
-        let visits: u64 = trials.iter().map(|trial| u64::from(trial.chain.epochs())).sum();
-        let load = vec![visits; data.train.len()];
+        let load = match spec.search.folds {
+            Some(_) => load_of(&trials, data.train.len()),
+            // All visit the same shards: jobs may have very many trials.
+            None => {
+                let epochs = trials.iter().map(|trial| u64::from(trial.chain.epochs()));
+                vec![epochs.sum(); data.train.len()]
+            }
+        };
         let counters = Counters::default();
         let mut job = Self {
             id,
-            sizes: DataSizes::of(&data),
+            sizes: DataSizes::of(&data, spec.search.folds),
             kept: KeptBytes::default(),
             spec,
             submitted: None,
@@ -208,6 +220,12 @@ impl Job {
     pub fn rows_of_hop(&self, shard: ShardId) -> u64 {
         let rows = self.data.train.get(shard_index(shard)).map_or(0, |shard| shard.rows);
         u64::from(rows) * u64::from(self.spec.training.local_epochs)
+    }
+
+    /// The shards of a split that a trial is evaluated on.
+    #[must_use]
+    pub fn evaluated_shards(&self, trial: &Trial, split: DataSplit) -> Cow<'_, [Shard]> {
+        self.data.split_of(trial.fold, split)
     }
 
     /// The counts of the search's own evaluations of a trial. A user's own model counts what its code says.
@@ -309,11 +327,18 @@ impl Job {
         of_trials.fold(0, u64::saturating_add)
     }
 
-    /// The best trial, ties to the lower id.
+    /// The best trial, ties to the lower id. Of a job with folds the best trial of the best configuration.
     #[must_use]
     pub fn best(&self) -> Option<(TrialId, Best)> {
+        match self.spec.search.folds {
+            None => self.best_of(&self.trials),
+            Some(_) => self.best_of(self.best_configuration()?.0),
+        }
+    }
+
+    fn best_of(&self, trials: &[Trial]) -> Option<(TrialId, Best)> {
         let mut best: Option<(TrialId, Best)> = None;
-        for trial in &self.trials {
+        for trial in trials {
             if let Some(candidate) = trial.best
                 && is_better(self.spec.search.goal, candidate.value, best.map(|(_, b)| b.value))
             {
@@ -321,6 +346,53 @@ impl Job {
             }
         }
         best
+    }
+
+    /// The job's configurations, as the search compares them: the trials of all folds, in order, or each trial for itself.
+    pub fn configurations(&self) -> impl Iterator<Item = &[Trial]> {
+        self.trials.chunks(self.trials_per_comparison())
+    }
+
+    /// How many trials are compared as one: those of all folds, at least 1.
+    #[must_use]
+    pub fn trials_per_comparison(&self) -> usize {
+        to_usize(self.spec.search.folds.unwrap_or(1)).max(1)
+    }
+
+    /// The configuration with the best mean over its folds, of those that have a value for each and of which none has failed; ties to the
+    /// first. With that mean.
+    fn best_configuration(&self) -> Option<(&[Trial], f64)> {
+        let mut best: Option<(&[Trial], f64)> = None;
+        for trials in self.configurations() {
+            let value = |trial: &Trial| Some(trial.best?.value);
+            let Some(mean) = mean_of(trials, value) else { continue };
+            if is_better(self.spec.search.goal, mean, best.map(|(_, mean)| mean)) {
+                best = Some((trials, mean));
+            }
+        }
+        best
+    }
+
+    /// Would a trial of the job with this value be the best, or as good? With folds: would its configuration by its mean, as soon as
+    /// all folds have a value.
+    #[must_use]
+    pub fn may_be_best(&self, trial: TrialId, value: f64) -> bool {
+        let goal = self.spec.search.goal;
+        let (value, best) = match self.spec.search.folds {
+            None => (value, self.best().map(|(_, best)| best.value)),
+            Some(_) => {
+                let of = |fold: &Trial| {
+                    let known = fold.best.map(|best| best.value);
+                    let is_it = fold.id == trial && is_better(goal, value, known);
+                    if is_it { Some(value) } else { known }
+                };
+                let number = to_usize(trial.0) / self.trials_per_comparison();
+                let trials = self.configurations().nth(number).unwrap_or_default();
+                let Some(mean) = mean_of(trials, of) else { return true };
+                (mean, self.best_configuration().map(|(_, mean)| mean))
+            }
+        };
+        best == Some(value) || is_better(goal, value, best)
     }
 
     /// Has every trial ended, and are there no more to come?
@@ -387,7 +459,7 @@ const fn is_zero(length: &Millis) -> bool {
 impl Job {
     /// The chain of a trial that has trained nothing yet, and is to train so many epochs in all.
     pub(super) fn new_chain(&self, trial: &Trial, epochs: u32) -> Chain {
-        let chain = new_chain(&self.spec, &self.data, trial.id, epochs, &trial.context);
+        let chain = new_chain(&self.spec, &self.data, trial.id, trial.fold, epochs, &trial.context);
         match trial.origin {
             None => chain,
             Some(origin) => chain.after(origin.epochs, origin.step),
@@ -395,14 +467,32 @@ impl Job {
     }
 }
 
+/// The mean of the folds' values; none where one has none, or has failed.
+fn mean_of(trials: &[Trial], value: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
+    let failed = |trial: &Trial| matches!(trial.end, Some(TrialEnd::Failed(_)));
+    let values = trials.iter().map(|trial| value(trial).filter(|_| !failed(trial)));
+    let values = values.collect::<Option<Vec<f64>>>()?;
+    (!values.is_empty()).then(|| mean_over_folds(&values))
+}
+
+/// The number of the configuration that a trial is of, as the search counts them: [`Job::configurations`].
+fn configuration_of(trial: TrialId, fold: Option<Fold>) -> TrialId {
+    match fold {
+        None => trial,
+        Some(fold) => TrialId(trial.0.checked_div(fold.of).unwrap_or(trial.0)),
+    }
+}
+
 fn new_chain(
     spec: &JobSpec,
     data: &DataManifest,
     trial: TrialId,
+    fold: Option<Fold>,
     epochs: u32,
     context: &TrialContext,
 ) -> Chain {
     let chain = Chain::new(epochs, context.config.training.minibatches(), &data.train);
+    let chain = chain.without_fold(fold);
     if spec.placement.has_fixed_visits() {
         chain.with_fixed_visits(spec.seed, trial)
     } else {
@@ -417,16 +507,20 @@ pub(super) fn new_trial(
     trial: sojourn_workgen::Trial,
 ) -> Result<Trial, ModelError> {
     let training = trial.config.training;
-    let context = TrialContext::of(spec, data, trial.config);
+    let fold = trial.fold.and_then(|number| spec.fold(number));
+    let context = TrialContext::of(spec, data, trial.config, fold);
     let checkpoint_bytes = CheckpointLayout::of(&context)?.file_bytes();
     let flops_per_row =
         sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)?;
-    let epochs = sojourn_workgen::search::first_epochs(&spec.search, id, training.epochs);
-    let chain = new_chain(spec, data, id, epochs, &context);
+    let configuration = configuration_of(id, fold);
+    let epochs =
+        sojourn_workgen::search::first_epochs(&spec.search, configuration, training.epochs);
+    let chain = new_chain(spec, data, id, fold, epochs, &context);
     Ok(Trial {
         id,
         choices: trial.choices,
         seed: trial.seed,
+        fold,
         initial_seed: seeds::initial_weights(trial.seed.unwrap_or(spec.seed), id),
         initial_weights: spec.initial_weights(trial.model),
         origin: None,

@@ -27,11 +27,7 @@ impl Job {
 
     /// How many times running trials will still train on each shard, by a recount.
     pub fn counted_load(&self) -> Vec<u64> {
-        let mut load = vec![0; self.load.len()];
-        for trial in self.trials.iter().filter(|trial| trial.is_running()) {
-            load.iter_mut().zip(trial.visits_left()).for_each(|(load, of)| *load += of);
-        }
-        load
+        load_of(&self.trials, self.load.len())
     }
 
     /// Recounts how many times running trials will still train on each shard.
@@ -40,11 +36,23 @@ impl Job {
     }
 }
 
+/// How many times these trials, of those that run, will still train on each of so many shards.
+pub(super) fn load_of(trials: &[Trial], shards: usize) -> Vec<u64> {
+    let mut load = vec![0; shards];
+    for trial in trials.iter().filter(|trial| trial.is_running()) {
+        load.iter_mut().zip(trial.visits_left()).for_each(|(load, of)| *load += of);
+    }
+    load
+}
+
 impl Trial {
     /// How many times it will still train on each shard, if it runs to the epochs that it is allowed.
     fn visits_left(&self) -> impl Iterator<Item = u64> + '_ {
         let later =
             u64::from(self.chain.epochs()).saturating_sub(u64::from(self.chain.epoch().0) + 1);
-        (0u32..).map(move |shard| later + u64::from(self.chain.is_open(ShardId(shard))))
+        (0u32..).map(ShardId).map(move |shard| {
+            let later = if self.chain.visits(shard) { later } else { 0 };
+            later + u64::from(self.chain.is_open(shard))
+        })
     }
 }

@@ -5,6 +5,7 @@ use crate::added_trial::{AddedTrial, CloneOf};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
     api::Space,
+    cross_validation::Fold,
     digest::BlobRef,
     ids::{Epoch, JobId, TrialId, Version},
     minibatches::Minibatches,
@@ -22,7 +23,7 @@ const KEPT_CALLS: usize = 256;
 /// added, is the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SearchProgress {
-    /// Combinations that its procedure has tried, with each of the job's seeds.
+    /// Combinations that its procedure has tried, with each of the job's seeds and folds.
     pub suggested: u32,
     /// Combinations that there are to be in all, at most.
     pub wanted: u32,
@@ -87,7 +88,12 @@ impl Job {
     }
 
     /// Where a clone goes on from, if it has batches of this size.
-    fn origin(&self, from: CloneOf, minibatches: Minibatches) -> Option<Origin> {
+    fn origin(
+        &self,
+        from: CloneOf,
+        fold: Option<Fold>,
+        minibatches: Minibatches,
+    ) -> Option<Origin> {
         let trial = self.trial(from.trial)?;
         let mut ends = Self::ends_of(trial).into_iter();
         let (epochs, checkpoint) = ends.find(|(epochs, _)| *epochs == from.epochs)?;
@@ -98,20 +104,20 @@ impl Job {
             version: trial.version_after(last).unwrap_or(Version(0)),
             checkpoint,
             // Schedules go on as if it had always had batches of this size.
-            step: self.data.steps_per_epoch(minibatches) * u64::from(epochs),
+            step: self.data.steps_per_epoch(fold, minibatches) * u64::from(epochs),
         })
     }
 
     fn added(&self, added: &AddedTrial) -> Result<Trial, FoldFault> {
         let id = TrialId(u32::saturating_from(self.trials.len()));
-        let AddedTrial { model, mut config, choices, seed, from, replaces, allowed } =
+        let AddedTrial { model, mut config, choices, seed, fold, from, replaces, allowed } =
             added.clone();
         if let Some(trial) = replaces.filter(|trial| self.trial(*trial).is_none()) {
             return Err(FoldFault::UnknownTrial { job: self.id, trial });
         }
         self.spec.restore_graph(model, &mut config);
         let minibatches = config.training.minibatches();
-        let trial = sojourn_workgen::Trial { model, config, choices, seed };
+        let trial = sojourn_workgen::Trial { model, config, choices, seed, fold };
         let new = new_trial(&self.spec, &self.data, id, trial);
         let mut new =
             new.map_err(|source| FoldFault::InvalidModel { job: self.id, trial: id, source })?;
@@ -119,7 +125,7 @@ impl Job {
         if let Some(from) = from {
             let epoch = Epoch(from.epochs.saturating_sub(1));
             let unkept = FoldFault::NotKept { job: self.id, trial: from.trial, epoch };
-            let origin = self.origin(from, minibatches).ok_or(unkept)?;
+            let origin = self.origin(from, new.fold, minibatches).ok_or(unkept)?;
             let parent = self.trial(from.trial);
             let curve = parent.map(|parent| parent.curve.iter()).unwrap_or_default();
             new.curve = curve.filter(|point| point.epoch.0 < origin.epochs).cloned().collect();
@@ -253,7 +259,7 @@ impl Job {
         if self.search != SearchProgress::default() {
             return self.search.clone();
         }
-        let all = u32::saturating_from(self.trials.len() / self.spec.seeds.len().max(1));
+        let all = u32::saturating_from(self.trials.len() / self.spec.trials_per_configuration());
         SearchProgress { suggested: all, wanted: all, ..SearchProgress::default() }
     }
 

@@ -105,7 +105,7 @@ impl State {
         self.revoked_tokens = revoked.map(|host| host.token_sha256).collect();
         for job in self.jobs.values_mut() {
             job.open = Open::of(&job.trials);
-            job.sizes = DataSizes::of(&job.data);
+            job.sizes = DataSizes::of(&job.data, job.spec.search.folds);
             job.kept = job.count_kept();
         }
         for lease in self.leases.values() {

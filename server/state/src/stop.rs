@@ -4,7 +4,7 @@
 use super::{FoldFault, Job, PendingEvaluation, State, Trial, TrialEnd};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
-    ids::{Epoch, JobId, LeaseId, TrialId},
+    ids::{Epoch, JobId, LeaseId, ShardId, TrialId},
     money::MicroUsd,
     spec::{SearchBudget, SearchSpec},
     time::{Millis, UnixMillis},
@@ -64,8 +64,16 @@ impl State {
             trial.chain.extend(epochs);
             trial.renew_merging();
         })?;
-        let load = &mut self.known_job_mut(job)?.load;
-        load.iter_mut().for_each(|visits| *visits += u64::from(epochs - allowed));
+        let known = self.known_job_mut(job)?;
+        let Some(trial) = usize::try_from(id.0).ok().and_then(|index| known.trials.get(index))
+        else {
+            return Ok(());
+        };
+        for (shard, visits) in (0..).map(ShardId).zip(&mut known.load) {
+            if trial.chain.visits(shard) {
+                *visits += u64::from(epochs - allowed);
+            }
+        }
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use super::{
 };
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
+    cross_validation::Fold,
     digest::{BlobRef, Digest},
     ids::{Epoch, HostId, LeaseId, TrialId, Version},
     manifest::DataSplit,
@@ -38,6 +39,9 @@ pub struct Trial {
     /// The seed of its weights, row order and dropout, where that is a dimension of the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// The fold that it is trained without and evaluated on, where there are folds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fold: Option<Fold>,
     /// The initial weights, where the job file names some.
     #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
     pub initial_weights: Option<BlobRef>,

@@ -4,7 +4,7 @@
 //! bytes, and those that evaluate the same version the same counts. Equal digests of different hosts confirm each other, and a
 //! different one is refuted.
 
-use super::{FoldFault, Job, Lease, State, Trial, is_default, parties::Party, trial::is_better};
+use super::{FoldFault, Job, Lease, State, Trial, is_default, parties::Party};
 use crate::event::{HopUnit, UnitKey};
 use serde::{Deserialize, Serialize};
 use sojourn_protocol::{
@@ -229,13 +229,6 @@ impl Job {
     #[must_use]
     pub fn verified_quorum(&self) -> Option<usize> {
         self.spec.placement.verifies_all().map(|verify| to_usize(verify.quorum))
-    }
-
-    /// Would a trial with this value be the best of the job, or as good?
-    #[must_use]
-    pub fn may_be_best(&self, value: f64) -> bool {
-        let best = self.best().map(|(_, best)| best.value);
-        best == Some(value) || is_better(self.spec.search.goal, value, best)
     }
 
     /// The verification under way of a unit.

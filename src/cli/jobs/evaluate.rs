@@ -89,12 +89,12 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             return Err(Failure::work(message));
         }
     };
-    let has_rows = !detail.data.split(split).is_empty();
+    let lacks_test = split == DataSplit::Test && detail.data.test.is_empty();
     let mut evaluation = match client
         .call(endpoints::Evaluate::request(job, trial, &EvaluateRequest { split }))
         .await
     {
-        Err(CallError::Refused { error, .. }) if !has_rows => {
+        Err(CallError::Refused { error, .. }) if lacks_test => {
             let hint = "`--split valid` takes the validation data";
             return Err(Failure::call(format!("{}; {hint}", error.message)));
         }

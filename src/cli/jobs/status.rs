@@ -14,8 +14,11 @@ use sojourn_protocol::{
     ids::JobId,
     manifest::Labels,
     quantity::to_usize,
-    spec::JobSpec,
-    view::{EvaluationView, JobDetail, JobView, TrialView},
+    spec::{Goal, JobSpec, is_replicate},
+    trial_name::trial_name,
+    view::{
+        Configuration, EvaluationView, JobDetail, JobView, TrialState, TrialView, configurations,
+    },
 };
 
 /// Trials that are shown.
@@ -170,11 +173,36 @@ pub(super) fn facts_beside_a_line(view: &JobView, spec: &JobSpec) -> Vec<String>
     others.map(|(name, fact)| format!("{name} {fact}")).collect()
 }
 
+/// The best configuration by the mean over its folds, of those that have a value for each.
+fn over_folds(view: &JobView, goal: Goal, trials: &[TrialView]) -> Option<String> {
+    let all = configurations(trials, goal);
+    let has_failed = |of: &&Configuration| {
+        trials.iter().any(|trial| {
+            let mut choices = trial.choices.clone();
+            choices.retain(|name, _| !is_replicate(name));
+            let is_of = trial.arch == of.arch && choices == of.choices;
+            is_of && matches!(trial.state, TrialState::Failed { .. })
+        })
+    };
+    let mut whole = all.iter().filter(|of| of.evaluated == of.trials);
+    let best = whole.find(|of| !has_failed(of))?;
+    let (name, metric) = (trial_name(&best.arch, &best.choices), &view.metric);
+    let (mean, deviation) = (text::metric(best.mean?), text::metric(best.deviation?));
+    let folds = text::counted(best.trials, "trial");
+    Some(format!(
+        "{:<12} {metric} {mean} in the mean of {folds} of `{name}`, deviation {deviation}",
+        "over folds"
+    ))
+}
+
 fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialView>) -> String {
     let goal = spec.search.goal;
     let mut lines = vec![format!("job {} `{}` {}", view.job, view.name, view.state.name())];
     let facts = facts(view, spec).into_iter();
     lines.extend(facts.map(|(name, fact)| format!("{name:<12} {fact}")));
+    if spec.search.folds.is_some() && spec.seeds.is_empty() {
+        lines.extend(over_folds(view, goal, &trials));
+    }
     trials.sort_by(|a, b| TrialView::leader_board(goal, a, b));
     let hidden = view.trials.saturating_sub(BOARD);
     let mut grid = trials::board(&view.metric);

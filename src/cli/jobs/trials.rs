@@ -13,7 +13,7 @@ use sojourn_api::endpoints;
 use sojourn_protocol::{
     api::Retry,
     ids::TrialId,
-    view::{OverSeeds, TrialView, over_seeds},
+    view::{Configuration, TrialView, configurations, replicates},
 };
 
 /// Characters of a trial's name in a table: its settings are in it, so that it has more room than other names.
@@ -70,9 +70,10 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     trials.sort_by(|a, b| TrialView::leader_board(detail.spec.search.goal, a, b));
     let grid = whole_board(&detail.summary.metric, &trials);
     let mut lines = vec![grid.text()];
-    let over_seeds = over_seeds(&trials, detail.spec.search.goal);
-    if !over_seeds.is_empty() {
-        lines.push(format!("\nover seeds\n{}", seeds_board(&detail.summary.metric, &over_seeds)));
+    let all = configurations(&trials, detail.spec.search.goal);
+    if !all.is_empty() {
+        let board = configurations_board(&detail.summary.metric, &all);
+        lines.push(format!("\nover {}\n{board}", replicates(&trials)));
     }
     let tests: Vec<String> =
         trials.iter().filter_map(|trial| trial.test.as_ref()).map(scores::test).collect();
@@ -83,23 +84,23 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     output::line(&lines.join("\n"))
 }
 
-/// The mean and the deviation of the metric, for trials that differ in their seed alone.
-fn seeds_board(metric: &str, configurations: &[OverSeeds]) -> String {
+/// The mean and the deviation of the metric, for trials that differ in their seed or fold alone.
+fn configurations_board(metric: &str, configurations: &[Configuration]) -> String {
     let mut grid = Grid::new(&[
         ("MODEL", Column::Text),
         ("CHOICES", Column::Text),
-        ("SEEDS", Column::Number),
+        ("TRIALS", Column::Number),
         (&format!("MEAN {}", metric.to_uppercase()), Column::Number),
         ("DEVIATION", Column::Number),
     ]);
     for of in configurations {
         let or_dash = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), text::metric);
-        let seeds = match of.evaluated == of.trials {
+        let trials = match of.evaluated == of.trials {
             true => of.trials.to_string(),
             false => format!("{} of {}", of.evaluated, of.trials),
         };
         let choices = text::choices(&of.choices);
-        grid.row([of.arch.clone(), choices, seeds, or_dash(of.mean), or_dash(of.deviation)]);
+        grid.row([of.arch.clone(), choices, trials, or_dash(of.mean), or_dash(of.deviation)]);
     }
     grid.text()
 }

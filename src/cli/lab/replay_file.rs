@@ -85,13 +85,15 @@ pub(crate) async fn run(path: &Path, options: &Options<'_>) -> Result<(), Failur
 
     let trial = options.trial;
     let of = find_trial(&job, trial)?;
-    let context = TrialContext::of(&job.spec, &ingested.manifest, of.config.clone());
+    let fold = of.fold.and_then(|number| job.spec.fold(number));
+    let context = TrialContext::of(&job.spec, &ingested.manifest, of.config.clone(), fold);
     let seed = of.seed.unwrap_or(job.spec.seed);
     let alone = TrialAlone {
         spec: &job.spec,
         data: &ingested.manifest,
         trial,
         seed,
+        fold,
         context: context.into(),
         first: Base::first(seeds::initial_weights(seed, trial), job.spec.initial_weights(of.model)),
         files,

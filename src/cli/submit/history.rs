@@ -9,7 +9,7 @@ use sojourn_protocol::{
     api::SearchTrial,
     ids::JobId,
     quantity::to_u64,
-    spec::{Choices, PastTrial},
+    spec::{Choices, PastTrial, is_replicate},
 };
 use sojourn_workgen::search::preview;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ fn dimensions<'a>(trials: impl Iterator<Item = (u32, &'a Choices)> + Clone) -> B
     let choices = trials.clone().flat_map(|(_, choices)| choices.keys().map(String::as_str));
     let models: BTreeSet<u32> = trials.map(|(model, _)| model).collect();
     let several = (models.len() > 1).then_some("model");
-    choices.filter(|name| *name != "seed").chain(several).collect()
+    choices.filter(|name| !is_replicate(name)).chain(several).collect()
 }
 
 /// Does a search learn anything from one of other dimensions?

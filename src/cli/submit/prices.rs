@@ -50,7 +50,13 @@ pub(crate) async fn of(
     data: &DataSize<'_>,
 ) -> Result<Vec<Price>, Failure> {
     let types = client.call(endpoints::Speeds::request()).await?.types;
-    let rows = (data.train_rows, data.valid_rows);
+    let rows = match job.spec.search.folds {
+        None => (data.train_rows, data.valid_rows),
+        Some(folds) => {
+            let held_out = data.train_rows / u64::from(folds);
+            (data.train_rows.saturating_sub(held_out), held_out)
+        }
+    };
     let work = SearchWork::of(&job.trials, data.shape, data.outputs, rows)
         .map_err(|error| Failure::call(format!("a model can't be built: {error}")))?;
     Ok(prices(&work, &types).into_iter().map(Price::from).collect())

@@ -151,15 +151,22 @@ pub(crate) fn choose_for(
         load.bytes = rows.saturating_mul(row_bytes(data.columns()));
     }
     let for_any = shard_count_for_any(&load);
-    let (shards, epochs) = (spec.data.shards.unwrap_or(for_any.shards), spec.training.epochs);
+    let for_any_folds = for_folds(for_any.shards, spec.search.folds);
+    let (shards, epochs) = (spec.data.shards.unwrap_or(for_any_folds), spec.training.epochs);
     let visits = choose_visits(&spec.placement, &load, (shards, epochs), hosts);
     // Where visits are fixed nothing that decides the models follows the hosts.
     let counted = match visits.visits {
         Visits::Fixed => for_any,
         Visits::Free => shard_count(&load, hosts),
     };
-    let shards = spec.data.shards.unwrap_or(counted.shards);
-    let why = spec.data.shards.is_none().then(|| counted.to_string());
+    let shards = spec.data.shards.unwrap_or_else(|| for_folds(counted.shards, spec.search.folds));
+    let why = spec.data.shards.is_none().then(|| match spec.search.folds {
+        Some(folds) if shards != counted.shards => {
+            let whole = text::counted(shards.into(), "shard");
+            format!("{whole}, as many in each of {folds} folds; without folds {counted}")
+        }
+        Some(_) | None => counted.to_string(),
+    });
     let sizes = wants_speed(spec).then(|| by_speed(rows, shards, hosts)).flatten();
     Ok(match sizes {
         None => Chosen { cut: Cut::Equal(shards), shards, why, visits },
@@ -173,6 +180,11 @@ pub(crate) fn choose_for(
             Chosen { cut: Cut::Rows(sizes), shards, why: Some(why), visits }
         }
     })
+}
+
+/// So many shards or a few more, so that all folds have as many.
+fn for_folds(shards: u32, folds: Option<u32>) -> u32 {
+    shards.checked_next_multiple_of(folds.unwrap_or(1)).unwrap_or(shards)
 }
 
 /// The hosts that can be counted on.

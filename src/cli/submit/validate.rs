@@ -22,7 +22,7 @@ use sojourn_protocol::{
     column::Column,
     manifest::Labels,
     quantity::{SaturatingFrom as _, to_u64},
-    spec::Visits,
+    spec::{JobSpec, Visits},
     trial_name::trial_name,
 };
 use sojourn_workgen::Trial;
@@ -82,6 +82,9 @@ struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     may_differ: Vec<String>,
     valid_rows: Vec<u32>,
+    /// Folds of the training shards, each of which is validated on in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    folds: Option<u32>,
     test: Vec<u32>,
     /// Rows that are left out because they can't be read, by their source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -230,6 +233,13 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
     Ok(models)
 }
 
+/// Hops of an epoch of all trials together.
+fn hops_per_epoch(spec: &JobSpec, trials: u64, shards: u64) -> u64 {
+    let Some(folds) = spec.search.folds else { return trials.saturating_mul(shards) };
+    let trained = (0..folds).filter_map(|fold| Some(spec.fold(fold)?.trained_of(shards)));
+    (trials / u64::from(folds)).saturating_mul(trained.sum())
+}
+
 fn report(job: &Job, checked: Checked) -> Report {
     let Checked { summary, models, chosen, left_out } = checked;
     let epochs = job.spec.training.epochs;
@@ -245,7 +255,8 @@ fn report(job: &Job, checked: Checked) -> Report {
         left_out: job.left_out,
         epochs,
         local_epochs: job.spec.training.local_epochs,
-        hops: to_u64(trials) * u64::from(epochs) * shards,
+        hops: u64::from(epochs) * hops_per_epoch(&job.spec, to_u64(trials), shards),
+        folds: job.spec.search.folds,
         features: summary.width,
         classes: match &summary.labels {
             Labels::Classes(names) => Some(names.len()),
@@ -277,7 +288,10 @@ fn text(args: &Args, report: &Report) -> String {
         format!("{file} is good: job `{}`", report.name),
         format!("data    {}", content(report)),
         format!("train   {}", shards(&report.train)),
-        format!("valid   {}", shards(&report.valid_rows)),
+        match report.folds {
+            None => format!("valid   {}", shards(&report.valid_rows)),
+            Some(folds) => format!("valid   each of {folds} folds of these in turn"),
+        },
     ];
     if let Some(why) = &report.shards_because {
         lines.push(format!("shards  {why}; `submit` asks the server for its hosts"));

@@ -4,7 +4,10 @@ use crate::cli::{render::text, submit::jobfile::Job};
 use sojourn_protocol::{
     manifest::Labels,
     quantity::{SaturatingFrom as _, to_u64, to_usize},
-    spec::{DEFAULT_BATCH_SIZE, Loss, Optimizer, OptimizerName, SearchMethod, Stopping, Tpe},
+    spec::{
+        DEFAULT_BATCH_SIZE, Loss, Optimizer, OptimizerName, SearchMethod, Stopping, Tpe,
+        is_replicate,
+    },
 };
 use sojourn_workgen::SearchError;
 use std::{collections::BTreeSet, thread::available_parallelism};
@@ -93,7 +96,7 @@ fn nothing_varies(job: &Job) -> Option<String> {
     let wanted = method.trials().filter(|trials| *trials > 1)?;
     let combination = |trial: &sojourn_workgen::Trial| {
         let mut choices = trial.choices.clone();
-        choices.remove("seed");
+        choices.retain(|name, _| !is_replicate(name));
         (trial.model, serde_json::json!(choices).to_string())
     };
     let known: BTreeSet<_> = job.trials.iter().map(combination).collect();
@@ -146,6 +149,6 @@ pub(crate) fn trials_in_all(job: &Job) -> usize {
     let method = &job.spec.search.method;
     let suggested = method.trials().filter(|_| method.suggests());
     suggested.map_or(job.trials.len(), |trials| {
-        to_usize(job.differ.unwrap_or(trials)).saturating_mul(job.spec.seeds.len().max(1))
+        to_usize(job.differ.unwrap_or(trials)).saturating_mul(job.spec.trials_per_configuration())
     })
 }

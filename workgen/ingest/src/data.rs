@@ -39,7 +39,39 @@ pub(crate) struct Data {
     /// The values that missing features are taken as: the means, once they are known.
     pub(crate) fill: Vec<f32>,
     missing: Missing,
+    /// Is each class to be spread over parts and shards evenly?
+    is_stratified: bool,
+    /// Rows of each class in the file for each part, where it is.
+    classes_of: Vec<(Part, Vec<u64>)>,
     meter: Meter,
+}
+
+/// The classes of labels as they are written.
+struct ClassOfLabel<'a> {
+    classes: HashMap<&'a [u8], usize>,
+    by_number: ClassIndex<'a>,
+}
+
+impl<'a> ClassOfLabel<'a> {
+    fn new(labels: &'a Labels) -> Self {
+        let names: &[String] = match labels {
+            Labels::Classes(names) => names,
+            Labels::Number | Labels::None => &[],
+        };
+        let classes = names.iter().enumerate().map(|(index, name)| (name.as_bytes(), index));
+        Self { classes: classes.collect(), by_number: ClassIndex::new(names) }
+    }
+
+    /// The class's index; `None` where there is no such class.
+    fn index(&self, label: &[u8]) -> Option<usize> {
+        if self.classes.is_empty() {
+            return None;
+        }
+        match self.classes.get(label) {
+            Some(class) => Some(*class),
+            None => self.by_number.place(std::str::from_utf8(label).ok()?),
+        }
+    }
 }
 
 impl Data {
@@ -64,8 +96,13 @@ impl Data {
             (Missing::Mean, Some((_, train))) => train.bytes(Pass::All),
             _ => 0,
         };
+        let counted: u64 = match data.stratified {
+            true => tables.iter().map(|(_, table)| table.bytes(Pass::Labels)).sum(),
+            false => 0,
+        };
+        let more = means.saturating_add(counted);
         let of =
-            tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(means, u64::saturating_add);
+            tables.iter().map(|(_, table)| bytes(table.as_ref())).fold(more, u64::saturating_add);
         let mut meter = Meter::new(of, SharedBounds::clone(bounds));
         let mut classes: Option<Classes> = None;
         let mut words: Option<BTreeMap<String, Words>> = None;
@@ -100,7 +137,20 @@ impl Data {
         let (missing, fill) = (data.missing, Vec::new());
         let Schema { features, width, .. } = schema;
         let tables = surveyed;
-        Ok(Self { tables, features, width, shape, labels, categories, fill, missing, meter })
+        let (is_stratified, classes_of) = (data.stratified, Vec::new());
+        Ok(Self {
+            tables,
+            features,
+            width,
+            shape,
+            labels,
+            categories,
+            fill,
+            missing,
+            is_stratified,
+            classes_of,
+            meter,
+        })
     }
 
     /// Rows that are trained on.
@@ -119,6 +169,32 @@ impl Data {
         table.map_or(Element::Single, |(_, table, _)| table.element())
     }
 
+    /// Rows of each class in the file for a part, where classes are to be spread evenly.
+    fn of_each_class(&self, part: Part) -> Option<Vec<u64>> {
+        let counted = self.classes_of.iter().find(|(of, _)| *of == part);
+        counted.map(|(_, counts)| counts.clone())
+    }
+
+    /// Counts the rows of each class in each file.
+    fn count_classes(&mut self, progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), IngestError> {
+        let labels = ClassOfLabel::new(&self.labels);
+        let mut counted = Vec::with_capacity(self.tables.len());
+        for (part, table, _) in &self.tables {
+            let mut counts = vec![0_u64; labels.classes.len()];
+            let mut rows = table.rows(Pass::Labels)?;
+            while rows.advance()? {
+                let of = labels.index(rows.label()).and_then(|class| counts.get_mut(class));
+                *of.ok_or_else(|| table.changed())? += 1;
+                self.meter.report(rows.bytes_read(), to_u64(rows.label().len()), progress)?;
+            }
+            drop(rows);
+            self.meter.end(table.bytes(Pass::Labels), progress);
+            counted.push((*part, counts));
+        }
+        self.classes_of = counted;
+        Ok(())
+    }
+
     fn files(&self) -> Vec<(Part, u64)> {
         self.tables.iter().map(|(part, _, rows)| (*part, *rows)).collect()
     }
@@ -130,16 +206,16 @@ impl Data {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), IngestError> {
         let Some((part, table, _)) = self.tables.first() else { return Ok(()) };
-        let route = plan.route(*part);
+        let labels = ClassOfLabel::new(&self.labels);
+        let mut route = plan.route(*part, self.of_each_class(*part).as_deref());
         let mut means = Means::new(self.width);
         let mut rows = table.rows(Pass::All)?;
-        let mut index = 0;
         while rows
             .advance()
             .map_err(|error| with_others(table.as_ref(), error, &self.meter, progress))?
         {
-            let place = route.place(index).ok_or_else(|| table.changed())?;
-            index += 1;
+            let class = labels.index(rows.label());
+            let place = route.next(class).ok_or_else(|| table.changed())?;
             if place.part == Part::Train {
                 means.add(rows.numbers());
             }
@@ -163,35 +239,30 @@ impl Data {
         mut shards: Option<&mut ShardSet>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<TrainingSums, IngestError> {
+        if self.is_stratified {
+            self.count_classes(progress)?;
+        }
         if self.missing == Missing::Mean {
             self.find_means(plan, progress)?;
         }
-        let names: &[String] = match &self.labels {
-            Labels::Classes(names) => names,
-            Labels::Number | Labels::None => &[],
-        };
-        let classes: HashMap<&[u8], i64> =
-            (0..).zip(names).map(|(index, name)| (name.as_bytes(), index)).collect();
-        let by_number = ClassIndex::new(names);
-        let class = |label: &[u8]| match classes.get(label) {
-            Some(class) => Some(*class),
-            None => i64::try_from(by_number.place(std::str::from_utf8(label).ok()?)?).ok(),
-        };
-        let mut sums = TrainingSums::new(self.width, classes.len());
+        let labels = ClassOfLabel::new(&self.labels);
+        let mut sums = TrainingSums::new(self.width, labels.classes.len());
         for (part, table, count) in &self.tables {
-            let route = plan.route(*part);
+            let mut route = plan.route(*part, self.of_each_class(*part).as_deref());
             let mut rows = table.rows(Pass::All)?;
             let mut index = 0;
             while rows
                 .advance()
                 .map_err(|error| with_others(table.as_ref(), error, &self.meter, progress))?
             {
-                let place = route.place(index).ok_or_else(|| table.changed())?;
+                let class = labels.index(rows.label());
+                let place = route.next(class).ok_or_else(|| table.changed())?;
                 index += 1;
                 let target = match self.labels {
                     Labels::Number | Labels::None => Target::Number(rows.label_number()?),
                     Labels::Classes(_) => {
-                        Target::Class(class(rows.label()).ok_or_else(|| table.changed())?)
+                        let class = class.and_then(|class| i64::try_from(class).ok());
+                        Target::Class(class.ok_or_else(|| table.changed())?)
                     }
                 };
                 if place.part == Part::Train {

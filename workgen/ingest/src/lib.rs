@@ -63,10 +63,12 @@ mod number;
 #[cfg_attr(not(feature = "parquet"), path = "parquet/absent.rs")]
 mod parquet;
 mod permutation;
+mod piece;
 mod plan;
 mod profile;
 mod progress;
 mod reader;
+mod route;
 mod scaling;
 mod shards;
 mod signs;

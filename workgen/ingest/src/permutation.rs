@@ -37,6 +37,11 @@ impl Permutation {
         }
     }
 
+    /// The seed of the permutation of a class's rows.
+    pub(crate) fn seed_of(seed: u64, class: u64) -> u64 {
+        seeds::derive("ingest-class", &[seed, class])
+    }
+
     /// Where row `index` goes; `None` where there is no such row.
     pub(crate) fn at(&self, index: u64) -> Option<u64> {
         if index >= self.rows {

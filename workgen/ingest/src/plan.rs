@@ -1,30 +1,16 @@
 //! The plan of the cut: parts, their shards, and the shard of each row. Pure.
 
-use crate::{error::IngestError, permutation::Permutation};
+pub(crate) use crate::piece::Part;
+use crate::{
+    error::IngestError,
+    piece::{Piece, Sizes},
+    route::Route,
+};
 use sojourn_protocol::{
     manifest::MAX_EVALUATION_SHARDS,
     quantity::{SaturatingFrom as _, to_u64},
     spec::{DataSpec, Split},
 };
-
-/// The use of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
-    Train,
-    Valid,
-    Test,
-}
-
-impl Part {
-    /// The permutation that its own file's rows go through.
-    const fn stream(self) -> u64 {
-        match self {
-            Part::Train => 0,
-            Part::Valid => 1,
-            Part::Test => 2,
-        }
-    }
-}
 
 /// How the training rows are cut into shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,64 +57,6 @@ impl Cut {
         let fits = largest <= u64::from(u32::MAX);
         if fits { Ok(()) } else { Err(IngestError::TooFewShards { rows: largest }) }
     }
-}
-
-/// The rows of one part, from one file or folder.
-#[derive(Debug, Clone)]
-struct Piece {
-    part: Part,
-    /// The part whose file they come from.
-    from: Part,
-    rows: u64,
-    sizes: Sizes,
-    first_shard: usize,
-}
-
-/// The rows of a part's shards.
-#[derive(Debug, Clone)]
-enum Sizes {
-    /// So many shards of equal size (the first few have one more); rows are dealt round-robin.
-    Equal(u64),
-    /// For each shard, the end of its range of places.
-    Ends(Vec<u64>),
-}
-
-impl Piece {
-    fn shards(&self) -> u64 {
-        match &self.sizes {
-            Sizes::Equal(shards) => *shards,
-            Sizes::Ends(ends) => to_u64(ends.len()),
-        }
-    }
-
-    /// Rows of its shard `index`.
-    fn rows_of(&self, index: u64) -> u64 {
-        let end = |ends: &[u64], index: u64| {
-            usize::try_from(index).ok().and_then(|index| ends.get(index).copied()).unwrap_or(0)
-        };
-        match &self.sizes {
-            Sizes::Equal(shards) => self.rows / shards + u64::from(index < self.rows % shards),
-            Sizes::Ends(ends) => {
-                let before = index.checked_sub(1).map_or(0, |before| end(ends, before));
-                end(ends, index).saturating_sub(before)
-            }
-        }
-    }
-
-    /// The shard of its row at `place`.
-    fn shard_of(&self, place: u64) -> Option<usize> {
-        match &self.sizes {
-            Sizes::Equal(shards) => usize::try_from(place % shards).ok(),
-            Sizes::Ends(ends) => Some(ends.partition_point(|end| *end <= place)),
-        }
-    }
-}
-
-/// A row's place: its part, and its shard among all shards of the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RowPlace {
-    pub(crate) part: Part,
-    pub(crate) shard: usize,
 }
 
 /// All parts with their shards: training, then validation, then test.
@@ -188,34 +116,12 @@ impl Plan {
         self.pieces.iter().flat_map(|piece| (0..piece.shards()).map(|_| piece.from))
     }
 
-    /// The places of the rows of the file for `from`.
-    pub(crate) fn route(&self, from: Part) -> Route {
+    /// The places of the rows of the file for `from`. `classes`: how many rows of it each class has, where each is to be spread
+    /// over parts and shards as all rows are.
+    pub(crate) fn route(&self, from: Part, classes: Option<&[u64]>) -> Route {
         let pieces: Vec<Piece> =
             self.pieces.iter().filter(|piece| piece.from == from).cloned().collect();
-        let rows = pieces.iter().map(|piece| piece.rows).sum();
-        Route { permutation: Permutation::new(self.seed, from.stream(), rows), pieces }
-    }
-}
-
-/// The places of one file's rows.
-#[derive(Debug, Clone)]
-pub(crate) struct Route {
-    permutation: Permutation,
-    pieces: Vec<Piece>,
-}
-
-impl Route {
-    /// The place of row `index`; `None` where the plan has no such row.
-    pub(crate) fn place(&self, index: u64) -> Option<RowPlace> {
-        let mut place = self.permutation.at(index)?;
-        for piece in &self.pieces {
-            if place < piece.rows {
-                let shard = piece.first_shard + piece.shard_of(place)?;
-                return Some(RowPlace { part: piece.part, shard });
-            }
-            place -= piece.rows;
-        }
-        None
+        Route::new((self.seed, from.stream()), pieces, classes)
     }
 }
 
@@ -226,7 +132,7 @@ pub(crate) fn left_to_train(
 ) -> (u64, Vec<(Part, Part, u64)>) {
     let total = rows_of(files, Part::Train);
     let split = |part, split: Option<&Split>| match split {
-        None => None,
+        None | Some(Split::Folds) => None,
         Some(Split::File(_) | Split::Source(_)) => Some((part, part, rows_of(files, part))),
         Some(Split::Ratio(ratio)) => Some((part, Part::Train, ratio_of(total, *ratio))),
     };
@@ -256,13 +162,13 @@ fn ratio_of(rows: u64, ratio: f64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
     use sojourn_protocol::spec::{Channels, Dialect, Missing, OnBad, Scale, ScaleLabel};
     use std::collections::BTreeMap;
 
-    fn data(valid: Split, test: Option<Split>) -> DataSpec {
+    pub(crate) fn data(valid: Split, test: Option<Split>) -> DataSpec {
         DataSpec {
             train: "t".into(),
             features: None,
@@ -286,17 +192,18 @@ mod tests {
             test,
             shards: None,
             shard_sizes: None,
+            stratified: false,
             seed: None,
         }
     }
 
     fn counts(plan: &Plan, from: Part, rows: u64) -> Vec<u64> {
         let mut counts = vec![0; plan.shards().count()];
-        let route = plan.route(from);
-        for index in 0..rows {
-            counts[route.place(index).unwrap().shard] += 1;
+        let mut route = plan.route(from, None);
+        for _ in 0..rows {
+            counts[route.next(None).unwrap().shard] += 1;
         }
-        assert_eq!(route.place(rows), None);
+        assert_eq!(route.next(None), None);
         counts
     }
 

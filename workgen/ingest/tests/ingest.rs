@@ -114,6 +114,60 @@ fn the_seed_of_the_data_deals_the_rows_and_is_the_job_s_where_there_is_none() {
     assert_ne!(manifest(8, None).train, manifest(7, None).train);
 }
 
+/// Labels of a shard.
+fn labels_of(made: &Ingested, shard: &Shard) -> Vec<i64> {
+    let bytes = fs::read(&made.files[&shard.blob.sha256]).unwrap();
+    let tensors = decode(&bytes).unwrap();
+    let y = tensors.iter().find(|tensor| tensor.name == "y").unwrap();
+    y.data.chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+#[test]
+fn stratified_rows_of_each_class_are_in_every_shard_and_split_alike() {
+    // Class 1 has 20 rows of 200, all of them at the end; one value is missing.
+    let line =
+        |n: u32| format!("{n},{},{}\n", if n == 7 { "" } else { "0.1" }, u32::from(n >= 180));
+    let csv: String = std::iter::once("x0,x1,y\n".to_owned()).chain((0..200).map(line)).collect();
+    for missing in ["mean", "zero"] {
+        let keys = format!("shards = 5\nvalid = 0.2\ntest = 0.1\nmissing = \"{missing}\"");
+        let spec = job(&format!("{keys}\nstratified = true"));
+        let (made, _out) = make(&spec, &[("t.csv", &csv)]).unwrap();
+        let of_class = |shards: &[Shard]| -> Vec<(usize, usize)> {
+            let count = |labels: &[i64]| labels.iter().filter(|label| **label == 1).count();
+            let labels = shards.iter().map(|shard| labels_of(&made, shard));
+            labels.map(|labels| (labels.len(), count(&labels))).collect()
+        };
+        let manifest = &made.manifest;
+        let train = of_class(&manifest.train);
+        assert!(train.iter().all(|(rows, _)| *rows == 28), "{train:?}");
+        assert!(train.iter().all(|(_, rare)| (2..=3).contains(rare)), "{train:?}");
+        let all =
+            |shards: &[Shard]| of_class(shards).iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        assert_eq!(
+            (all(&manifest.train), all(&manifest.valid), all(&manifest.test)),
+            ((140, 14), (40, 4), (20, 2))
+        );
+        let mut seen: Vec<f32> = Vec::new();
+        for shard in manifest.train.iter().chain(&manifest.valid).chain(&manifest.test) {
+            seen.extend(first_feature(&made, shard));
+        }
+        seen.sort_by(f32::total_cmp);
+        assert!(seen.into_iter().eq((0_u16..200).map(f32::from)));
+        let plain = make(&job(&keys), &[("t.csv", &csv)]).unwrap().0;
+        assert_ne!(plain.manifest.train, manifest.train);
+    }
+}
+
+#[test]
+fn folds_leave_no_validation_rows() {
+    let text = "name = \"t\"\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\nshards = 6\ntest = 0.1\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = 1\n[search]\nfolds = 3\n";
+    let csv = format!("x0,x1,y\n{}", rows(0..100));
+    let (made, _out) = make(&jobfile::parse(text).unwrap(), &[("t.csv", &csv)]).unwrap();
+    let rows = |shards: &[Shard]| shards.iter().map(|shard| shard.rows).sum::<u32>();
+    let manifest = &made.manifest;
+    assert_eq!((rows(&manifest.train), manifest.valid.len(), rows(&manifest.test)), (90, 0, 10));
+}
+
 #[test]
 fn every_row_lands_in_one_shard_with_its_label_and_in_file_order() {
     let csv = format!("x0,x1,y\n{}", rows(0..103));

@@ -46,7 +46,7 @@ pub fn given(spec: &JobSpec, values: &Choices) -> Result<Trial, SearchError> {
     }
     let config = config.map_err(|why| SearchError::unclosed(why, model, &given.choices))?;
     let model = u32::saturating_from(model);
-    let trial = Trial { model, config, choices: given.choices, seed: None };
+    let trial = Trial { model, config, choices: given.choices, seed: None, fold: None };
     match Combinations::new(spec)?.broken(&trial)? {
         None => Ok(trial),
         Some(constraint) => Err(SearchError::Broken { constraint }),

@@ -56,6 +56,8 @@ pub struct Trial {
     pub choices: Choices,
     /// The seed of the trial's weights, row order and dropout, where that is a dimension; none: the job's seed.
     pub seed: Option<u64>,
+    /// The number of the fold that it is trained without, where there are folds.
+    pub fold: Option<u32>,
 }
 
 /// Why a space has no trials.
@@ -184,7 +186,7 @@ pub fn search(spec: &JobSpec) -> Result<Searched, SearchError> {
         return Err(combinations.nothing_left());
     }
     let left_out = combinations.left_out();
-    Ok(Searched { trials: with_seeds(trials, &spec.seeds)?, left_out, differ: None })
+    Ok(Searched { trials: each_seed_and_fold(trials, spec)?, left_out, differ: None })
 }
 
 /// Epochs that a trial is allowed when it begins.
@@ -198,7 +200,7 @@ pub fn first_epochs(search: &SearchSpec, trial: TrialId, epochs: u32) -> u32 {
 }
 
 /// The combinations of these numbers of a search by random or quasi-random numbers, which was to have fewer, with each of the
-/// job's seeds. Those before them may be of another space. Where combinations are to differ, none is of those that were `tried`, and there
+/// job's seeds and folds. Those before them may be of another space. Where combinations are to differ, none is of those that were `tried`, and there
 /// are fewer where no others are left.
 ///
 /// # Errors
@@ -216,7 +218,7 @@ pub fn further(
         }
         _ => random::trials(spec, numbers, &mut Combinations::after(spec, tried.clone())?)?,
     };
-    with_seeds(trials, &spec.seeds)
+    each_seed_and_fold(trials, spec)
 }
 
 /// Trials by which a job is checked before it is submitted: those that it begins with, or, where all are suggested, some of those that
@@ -238,8 +240,7 @@ pub fn preview(spec: &JobSpec) -> Result<Searched, SearchError> {
 /// Combinations in all that a search is to try: of a grid all, of others as many as the job says.
 #[must_use]
 pub fn wanted(spec: &JobSpec, trials: &[Trial]) -> u32 {
-    let seeds = spec.seeds.len().max(1);
-    let all = u32::saturating_from(trials.len() / seeds);
+    let all = u32::saturating_from(trials.len() / spec.trials_per_configuration());
     spec.search.method.trials().unwrap_or(all)
 }
 
@@ -251,23 +252,39 @@ fn checked(trials: u32) -> Result<u32, SearchError> {
     }
 }
 
-/// Each trial with each of these seeds, one after the other; as they are where there are none.
+/// Each of these combinations with each of the job's seeds, and each of these with each fold, one after the other; as they are where
+/// there are none.
 ///
 /// # Errors
 /// [`SearchError::TooMany`].
-pub fn with_seeds(trials: Vec<Trial>, seeds: &[u64]) -> Result<Vec<Trial>, SearchError> {
-    if seeds.is_empty() {
-        return Ok(trials);
-    }
-    if trials.len().saturating_mul(seeds.len()) > MAX_TRIALS {
+pub fn each_seed_and_fold(
+    combinations: Vec<Trial>,
+    spec: &JobSpec,
+) -> Result<Vec<Trial>, SearchError> {
+    let all = combinations.len().checked_mul(spec.trials_per_configuration());
+    if all.is_none_or(|all| all > MAX_TRIALS) {
         return Err(SearchError::TooMany);
     }
-    let with = |trial: Trial| {
-        seeds.iter().map(move |seed| {
+    if spec.seeds.is_empty() && spec.search.folds.is_none() {
+        return Ok(combinations);
+    }
+    let with_seed = |trial: Trial| {
+        let without = spec.seeds.is_empty().then(|| trial.clone());
+        let with = spec.seeds.iter().map(move |seed| {
             let mut trial = Trial { seed: Some(*seed), ..trial.clone() };
             trial.choices.insert("seed".into(), (*seed).into());
             trial
-        })
+        });
+        without.into_iter().chain(with)
     };
-    Ok(trials.into_iter().flat_map(with).collect())
+    let with_fold = |trial: Trial| {
+        let without = spec.search.folds.is_none().then(|| trial.clone());
+        let with = (0..spec.search.folds.unwrap_or(0)).map(move |fold| {
+            let mut trial = Trial { fold: Some(fold), ..trial.clone() };
+            trial.choices.insert("fold".into(), fold.into());
+            trial
+        });
+        without.into_iter().chain(with)
+    };
+    Ok(combinations.into_iter().flat_map(with_seed).flat_map(with_fold).collect())
 }

@@ -75,7 +75,7 @@ impl Odometer {
     pub(super) fn trial(&mut self, spec: &JobSpec, model: u32) -> Result<Trial, SearchError> {
         let table = to_usize(model);
         let (config, choices) = self.read(table, |wheels| spec.try_close(table, wheels))?;
-        Ok(Trial { model, config, choices, seed: None })
+        Ok(Trial { model, config, choices, seed: None, fold: None })
     }
 
     /// Turns the last wheel; `false` when all have gone round.

@@ -33,7 +33,7 @@ pub(super) fn trial(spec: &JobSpec, source: &mut impl Source) -> Result<Trial, S
         return Err(error);
     }
     let config = config.map_err(|why| SearchError::unclosed(why, table, &choices))?;
-    Ok(Trial { model, config, choices, seed: None })
+    Ok(Trial { model, config, choices, seed: None, fold: None })
 }
 
 struct Sample<'a, S> {

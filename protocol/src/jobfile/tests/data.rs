@@ -113,6 +113,21 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
 }
 
 #[test]
+fn stratified_shards_are_of_equal_sizes_and_need_classes() {
+    let with = |more: &str| SMALL.replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    let data = parse(&with("stratified = true")).unwrap().data;
+    assert_eq!((data.stratified, data.shard_sizes), (true, Some(ShardSizes::Equal)));
+    let data = parse(&with("stratified = false")).unwrap().data;
+    assert_eq!((data.stratified, data.shard_sizes), (false, None));
+    let refused = |more: &str| errors_with("label = \"y\"", &format!("label = \"y\"\n{more}"));
+    let said = refused("stratified = true\nshard_sizes = \"speed\"\nshards = 2");
+    assert!(said.contains("`data.stratified` can't go with `shard_sizes = \"speed\"`"), "{said}");
+    let text = with("stratified = true").replace("epochs = 2", "epochs = 2\nloss = \"mse\"");
+    let said = errors_of(&text);
+    assert!(said.contains("`data.stratified` needs labels that are classes"), "{said}");
+}
+
+#[test]
 fn what_a_table_is_told_is_read_and_checked() {
     let with = |more: &str| SMALL.replace("label = \"y\"", &format!("label = \"y\"\n{more}"));
     let data = parse(&with(

@@ -17,7 +17,7 @@ use crate::spec::{
     AugmentSpace, CategoriesSpec, Channels, ClassWeights, CnnSpace, Coding, Columns, DecayScope,
     Dimension, Goal, Loss, Metric, Missing, MlpSpace, ModelSpace, OptimizerName, OrderChoice, Pool,
     Precision, Ratio, Replicas, ResnetSpace, Sampling, Scale, ScaleLabel, ScheduleName,
-    SearchMethod, Separator, SourceSpec, Split,
+    SearchMethod, Separator, ShardSizes, SourceSpec, Split,
     dimension::{Range, Spread},
 };
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    jobfile::parse_over,
     spec::{CombinationRule, Spread},
     time::Millis,
 };
@@ -459,4 +460,49 @@ fn each_configuration_is_repeated_with_a_seed_of_its_own_each_time() {
         let refused = with(top, search).unwrap_err().to_string();
         assert!(refused.contains(told), "{refused}");
     }
+}
+
+#[test]
+fn folds_take_the_place_of_validation_rows() {
+    let with = |data: &str, search: &str| {
+        let table = format!("epochs = 2\n[search]\n{search}");
+        let text =
+            SMALL.replace("epochs = 2", &table).replace("[data]\n", &format!("[data]\n{data}\n"));
+        parse(&text)
+    };
+    let job = with("", "folds = 5\nrepeat = 2").unwrap();
+    assert_eq!((job.search.folds, &job.data.valid), (Some(5), &Split::Folds));
+    assert_eq!(job.trials_per_configuration(), 10);
+    assert_eq!(with("", "repeat = 2").unwrap().search.folds, None);
+    for (data, search, told) in [
+        ("", "folds = 1", "`search.folds` is 1"),
+        ("", "folds = 1000", "`search.folds` is 1000"),
+        ("valid = 0.2", "folds = 5", "`data.valid` can't go with `search.folds`"),
+        ("shards = 4", "folds = 5", "`search.folds` is 5, and `data.shards` is 4"),
+        (
+            "",
+            "folds = 5\nmethod = \"pbt\"\ntrials = 4",
+            "`search.folds` can't go with `method = \"pbt\"`",
+        ),
+        (
+            "",
+            "folds = 5\nmethod = \"ask-tell\"",
+            "`search.folds` can't go with `method = \"ask-tell\"`",
+        ),
+    ] {
+        let refused = with(data, search).unwrap_err().to_string();
+        assert!(refused.contains(told), "{refused}");
+    }
+}
+
+#[test]
+fn a_job_over_the_data_of_one_with_folds_has_folds_too() {
+    let job =
+        |search: &str| SMALL.replace("epochs = 2", &format!("epochs = 2\n[search]\n{search}"));
+    let (plain, folded) = (parse(&job("")).unwrap().data, parse(&job("folds = 3")).unwrap().data);
+    assert_eq!(parse_over(&job("folds = 3"), &folded).unwrap().data, folded);
+    let refused = parse_over(&job("folds = 3"), &plain).unwrap_err().to_string();
+    assert!(refused.contains("needs data without validation rows"), "{refused}");
+    let refused = parse_over(&job("repeat = 2"), &folded).unwrap_err().to_string();
+    assert!(refused.contains("the data of the earlier job has no validation rows"), "{refused}");
 }

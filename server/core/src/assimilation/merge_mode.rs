@@ -139,10 +139,9 @@ impl MergeModeHandler<'_> {
         trials.sort_by_key(|of| {
             (Reverse(of.merging.is_some()), Reverse(remaining.work_of(of.id)), of.id)
         });
-        let shards = to_u64(job.data.train.len());
-        let limit = job.spec.placement.merge_in_flight.map_or(shards, u64::from);
-        let more = shards.min(limit).saturating_sub(1);
+        let limit = job.spec.placement.merge_in_flight.map_or(u64::MAX, u64::from);
         let merges = trials.iter().map(|trial| {
+            let more = trial.chain.hops_per_epoch().min(limit).saturating_sub(1);
             let ratio = if trial.merging.is_some() { ratio + ratio / 2 } else { ratio };
             let merges = balance.idle > 0
                 && more > 0

@@ -5,6 +5,7 @@ use sojourn_protocol::{
     assimilation::AssimilationUnit,
     digest::BlobRef,
     ids::{ClaimId, JobId, LeaseId, TrialId, Version},
+    manifest::DataSplit,
     report::Trained,
     time::Millis,
     unit::{Canary, Hop, Merge},
@@ -45,7 +46,8 @@ fn merge_of(state: &State, lease: LeaseId, trained: &Trained) -> Option<Merge> {
     let position = trial.end_in_chain(lease, trained.end)?;
     let mut chain = trial.chain.clone();
     let spec = job.spec.placement.merging();
-    let canary = spec.canary.zip(job.data.valid.first());
+    let held_out = job.evaluated_shards(trial, DataSplit::Valid);
+    let canary = spec.canary.zip(held_out.first());
     let advance = chain.advance(chain.next(position.shard)?, position).ok()?;
     Some(Merge {
         spec,

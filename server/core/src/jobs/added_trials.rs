@@ -14,7 +14,7 @@ use sojourn_protocol::{
     unit::TrialContext,
 };
 use sojourn_state::{AddedTrial, CloneOf, Job, Trial};
-use sojourn_workgen::search::{changed, given, with_seeds};
+use sojourn_workgen::search::{changed, each_seed_and_fold, given};
 
 /// The trials to add, and how many combinations among them count as suggested by the user's program.
 pub(super) fn added(
@@ -49,7 +49,7 @@ pub(super) fn added(
                     tried.add(&trial);
                 }
                 suggested += u32::from(spec.search.method.is_outside());
-                let with = with_seeds(vec![trial], &spec.seeds);
+                let with = each_seed_and_fold(vec![trial], spec);
                 let with = with.map_err(|why| failed(why.to_string()))?;
                 with.into_iter().map(AddedTrial::new).collect()
             }
@@ -74,6 +74,11 @@ pub(super) fn added(
 /// A clone of a trial, with the values that are other.
 fn clone_of(job: &Job, of: &Trial, new: &NewTrial) -> Reply<AddedTrial> {
     let (id, number) = (job.id, of.id);
+    if job.spec.search.folds.is_some() {
+        return conflict(format!(
+            "trial {number} of job {id} is of one fold, and a clone of it couldn't be compared with configurations that have all folds: add a trial with its values, without `from`"
+        ));
+    }
     let Some(epochs) = job.clonable_after(number) else {
         return conflict(format!(
             "trial {number} of job {id} can't be cloned now: no checkpoint of the end of an epoch is there"
@@ -111,7 +116,7 @@ pub(super) fn has_layout_of(
     trial: &sojourn_workgen::Trial,
     of: &Trial,
 ) -> Result<bool, ModelError> {
-    let context = TrialContext::of(&job.spec, &job.data, trial.config.clone());
+    let context = TrialContext::of(&job.spec, &job.data, trial.config.clone(), None);
     let (of_it, of_other) = (CheckpointLayout::of(&context)?, CheckpointLayout::of(&of.context)?);
     Ok(of_it.layout() == of_other.layout())
 }
@@ -123,6 +128,7 @@ pub(super) fn settings(of: &Trial) -> sojourn_workgen::Trial {
         config: of.context.config.clone(),
         choices: of.choices.clone(),
         seed: of.seed,
+        fold: of.fold.map(|fold| fold.number),
     }
 }
 

@@ -280,8 +280,8 @@ fn check_trials(job: &Job, trials: u32) -> Reply<()> {
     if matches!(job.spec.search.method, SearchMethod::Pbt(_)) {
         return conflict(format!("the population of job {id} stays as large as it began"));
     }
-    let seeds = job.spec.seeds.len().max(1);
-    if to_usize(trials).saturating_mul(seeds) > MAX_TRIALS {
+    let of_each = job.spec.trials_per_configuration();
+    if to_usize(trials).saturating_mul(of_each) > MAX_TRIALS {
         return invalid(SearchError::TooMany.to_string());
     }
     if trials < search.suggested {

@@ -38,7 +38,7 @@ impl JobHandler<'_> {
         let (known, of_job) = self.state().find_trial(job, trial)?;
         known.check_whole()?;
         let conflict = |message| Err(ApiError::new(ErrorKind::Conflict, message));
-        if known.data.split(split).is_empty() {
+        if known.evaluated_shards(of_job, split).is_empty() {
             return conflict(format!("job {job} has no {} data", split.name()));
         }
         let Some(best) = of_job.best else {

@@ -81,6 +81,12 @@ fn check_anew(state: &State, job: &Job, trial: &Trial) -> Reply<()> {
 /// A new trial with the settings of a failed one but for some.
 fn with_other_settings(job: &Job, of: &Trial, values: &Choices) -> Reply<AddedTrial> {
     let number = of.id;
+    if job.spec.search.folds.is_some() {
+        return conflict(format!(
+            "trial {number} of job {} is of one fold: with other settings it couldn't be compared with configurations that have all folds; run it again as it is, or add a trial with these settings",
+            job.id
+        ));
+    }
     let cannot = |why: String| {
         let message = format!("trial {number} with other settings: {why}");
         Refusal::new(ErrorKind::Invalid, message)

@@ -5,13 +5,12 @@ use crate::{fault::CoreFault, submission::check_trial};
 use sojourn_protocol::{
     ids::JobId,
     quantity::{SaturatingFrom as _, to_usize},
-    spec::{Choices, SearchMethod, Stopping, Tpe},
+    spec::{Choices, SearchMethod, Stopping, Tpe, is_replicate},
 };
 use sojourn_state::{AddedTrial, Event, Job, Stopped, Trial, TrialEnd};
 use sojourn_workgen::search::{
-    SearchError, Tried, further,
+    SearchError, Tried, each_seed_and_fold, further,
     tpe::{self, Observation, Outcome},
-    with_seeds,
 };
 use std::collections::BTreeMap;
 
@@ -95,7 +94,7 @@ fn wanted(job: &Job, room: impl FnOnce() -> usize) -> (u32, u32) {
             if job.trials.iter().any(|trial| trial.is_running() && !has_begun(trial)) {
                 return (0, 0);
             }
-            let room = room().div_ceil(job.spec.seeds.len().max(1));
+            let room = room().div_ceil(job.spec.trials_per_configuration());
             (left.min(u32::saturating_from(room)), MAX_A_STEP)
         }
     }
@@ -127,7 +126,8 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
     match spec.search.method {
         SearchMethod::Tpe(Tpe { startup: least, batch, .. }) if from >= spec.search.startup() => {
             let failed = job.trials.iter().filter(|trial| has_failed(trial)).count();
-            if failed >= to_usize(least) && job.trials.iter().all(|trial| trial.best.is_none()) {
+            let least = to_usize(least).saturating_mul(spec.trials_per_configuration());
+            if failed >= least && job.trials.iter().all(|trial| trial.best.is_none()) {
                 return Err(format!("the first {failed} trials have all failed"));
             }
             let count = if batch.is_some() { wanted } else { 1 };
@@ -160,11 +160,11 @@ fn next(job: &Job, wanted: u32) -> Result<(Vec<AddedTrial>, u32, String), String
                 }
             }
             let count = u32::saturating_from(suggested.len());
-            Ok((checked(with_seeds(suggested, &spec.seeds).map_err(said)?)?, count, why))
+            Ok((checked(each_seed_and_fold(suggested, spec).map_err(said)?)?, count, why))
         }
         _ => {
             let trials = further(spec, from..from + wanted, &tried(job)).map_err(said)?;
-            let suggested = u32::saturating_from(trials.len() / spec.seeds.len().max(1));
+            let suggested = u32::saturating_from(trials.len() / spec.trials_per_configuration());
             Ok((checked(trials)?, suggested, "there are to be more trials".to_owned()))
         }
     }
@@ -212,16 +212,16 @@ impl Known {
 
     /// The combinations of the job itself.
     fn own(job: &Job) -> Vec<(u32, Choices, Outcome)> {
-        if job.spec.seeds.is_empty() {
+        if job.spec.trials_per_configuration() == 1 && job.spec.seeds.is_empty() {
             let all = job.trials.iter();
             let all = all.map(|trial| (trial.model, trial.choices.clone(), outcome(job, trial)));
             return all.collect();
         }
-        // Trials that differ in their seeds alone are one combination.
+        // Trials that differ in their seeds and folds alone are one combination.
         let mut combinations: BTreeMap<String, (u32, Choices, Vec<Outcome>)> = BTreeMap::new();
         for trial in &job.trials {
             let mut choices = trial.choices.clone();
-            choices.remove("seed");
+            choices.retain(|name, _| !is_replicate(name));
             let key = format!("{} {}", trial.model, serde_json::json!(choices));
             let entry = combinations.entry(key);
             let (.., outcomes) = entry.or_insert_with(|| (trial.model, choices, Vec::new()));
@@ -266,7 +266,7 @@ fn outcome(job: &Job, trial: &Trial) -> Outcome {
     }
 }
 
-/// The outcome of a combination with several seeds: the mean, once all of them have ended.
+/// The outcome of a combination with several seeds or folds: the mean, once all of them have ended.
 fn mean(outcomes: &[Outcome]) -> Outcome {
     let (mut sum, mut least, mut count) = (0.0, u32::MAX, 0.0);
     for outcome in outcomes {

@@ -64,13 +64,15 @@ impl LeaseHandler<'_> {
         let Some(session) = self.hosts.session_mut(lease.host) else { return };
         let Some(job) = self.ledger.state.jobs.get(&lease.unit.job()) else { return };
         let train = &job.data.train;
-        let evaluated = match lease.unit {
-            UnitKey::Train { .. } => &[],
-            UnitKey::Evaluate { .. } => job.data.split(DataSplit::Valid),
-            UnitKey::Extra { name, .. } => job.data.split(name.split),
+        let split = match lease.unit {
+            UnitKey::Train { .. } => None,
+            UnitKey::Evaluate { .. } => Some(DataSplit::Valid),
+            UnitKey::Extra { name, .. } => Some(name.split),
         };
+        let evaluated = job.trial(lease.unit.trial()).zip(split);
+        let evaluated = evaluated.map(|(trial, split)| job.evaluated_shards(trial, split));
         let visited = lease.visits().filter_map(|shard| train.get(shard_index(shard)));
-        for shard in visited.chain(evaluated) {
+        for shard in visited.chain(evaluated.iter().flat_map(|shards| shards.iter())) {
             session.will_have(job.id, train, shard.blob.sha256);
         }
     }

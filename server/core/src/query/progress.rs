@@ -1,9 +1,6 @@
 //! How far the trials of a job are: all figures from one walk over them, since a job may have tens of thousands.
 
-use sojourn_protocol::{
-    quantity::{SaturatingFrom as _, to_u64},
-    spec::SearchMethod,
-};
+use sojourn_protocol::{quantity::SaturatingFrom as _, spec::SearchMethod};
 use sojourn_state::{Job, Trial, TrialEnd};
 
 /// How far a job's trials are.
@@ -28,18 +25,18 @@ impl Progress {
     }
 
     pub(super) fn of(job: &Job) -> Self {
-        let shards = to_u64(job.data.train.len());
         let ends_early = ends_early(job);
         let mut of = Self::default();
         for trial in &job.trials {
             let epochs = u64::from(expected_epochs(job, trial, ends_early));
-            let hops = own_hops(trial, shards);
+            let hops = own_hops(trial);
+            let per_epoch = trial.chain.hops_per_epoch();
             of.finished += u32::from(trial.end == Some(TrialEnd::Finished));
             of.failed += u32::from(matches!(trial.end, Some(TrialEnd::Failed(_))));
             of.hops += hops;
             of.expected_epochs += epochs;
             of.expected_hops +=
-                if ends_early && !trial.is_running() { hops } else { epochs * shards };
+                if ends_early && !trial.is_running() { hops } else { epochs * per_epoch };
         }
         of
     }
@@ -68,6 +65,7 @@ fn epochs_of_other(trial: &Trial) -> u32 {
 }
 
 /// Hops that were trained for the trial itself.
-fn own_hops(trial: &Trial, shards: u64) -> u64 {
-    trial.chain.hops().saturating_sub(u64::from(epochs_of_other(trial)) * shards)
+fn own_hops(trial: &Trial) -> u64 {
+    let of_other = u64::from(epochs_of_other(trial)) * trial.chain.hops_per_epoch();
+    trial.chain.hops().saturating_sub(of_other)
 }

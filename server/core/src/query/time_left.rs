@@ -1,11 +1,7 @@
 //! How long a job has to go.
 
 use super::Views;
-use sojourn_protocol::{
-    quantity::{mul_div, to_u64},
-    time::Millis,
-    view::TimeLeft,
-};
+use sojourn_protocol::{quantity::mul_div, time::Millis, view::TimeLeft};
 use sojourn_scheduling::hosts::training_time;
 use sojourn_state::Job;
 
@@ -39,10 +35,10 @@ impl Views<'_> {
         }
         let longest = training_time(remaining.longest(), fleet.fastest(None));
         let total = training_time(remaining.total(), fleet.capacity());
-        let shards = to_u64(job.data.train.len());
         let left = remaining.trials().filter_map(|trial| {
             let chain = &job.trial(trial)?.chain;
-            Some(u64::from(chain.epochs()).saturating_mul(shards).saturating_sub(chain.hops()))
+            let all = u64::from(chain.epochs()).saturating_mul(chain.hops_per_epoch());
+            Some(all.saturating_sub(chain.hops()))
         });
         let (all, most) = left.fold((0, 0), |(all, most): (u64, u64), left| {
             (all.saturating_add(left), most.max(left))

@@ -92,6 +92,7 @@ impl Moves<'_> {
             return false;
         }
         let shards = (0..).map(ShardId).take(job.data.train.len());
+        let shards = shards.filter(|shard| trial.chain.visits(*shard));
         let session = self.hosts.session(host);
         let lacks = shards.filter(|shard| {
             let blob = job.data.train.get(shard_index(*shard)).map(|shard| shard.blob.sha256);

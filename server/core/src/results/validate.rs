@@ -97,7 +97,7 @@ fn wrong_evaluation(
     split: DataSplit,
     counting: Counting,
 ) -> Option<String> {
-    let shards = job.data.split(split);
+    let shards = job.evaluated_shards(trial, split);
     let rows: Vec<u64> = shards.iter().map(|shard| u64::from(shard.rows)).collect();
     let counted: Vec<u64> = evaluated.shards.iter().map(|sums| sums.rows).collect();
     if evaluated.version != lease.base {

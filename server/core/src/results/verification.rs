@@ -215,7 +215,7 @@ impl ResultHandler<'_> {
             return true;
         }
         let value = evaluated.value(&job.spec.search);
-        job.may_be_best(value) || job.spec.search.reaches_target(value)
+        job.may_be_best(lease.unit.trial(), value) || job.spec.search.reaches_target(value)
     }
 
     /// Ends a verification where a quorum of hosts came to the same result.

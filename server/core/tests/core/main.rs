@@ -14,6 +14,7 @@ mod classes;
 mod clocks;
 mod control;
 mod cpu_shares;
+mod cross_validation;
 mod depth;
 mod devices;
 mod distinct;

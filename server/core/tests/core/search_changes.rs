@@ -21,7 +21,7 @@ use sojourn_protocol::{
     view::JobState,
 };
 
-fn change(request: SearchRequest) -> Command {
+pub(crate) fn change(request: SearchRequest) -> Command {
     let (request, by) = (Box::new(request), By::Server);
     Command::ChangeSearch { to: ReplyTo(1), job: JOB, request, by }
 }

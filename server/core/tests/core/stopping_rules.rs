@@ -2,6 +2,7 @@
 //! all invariants after each command, and L3 is that what is known is what a recount says.
 
 use crate::{
+    cross_validation::in_folds,
     early_stopping::searching,
     searching::work,
     support::{Bench, HOST, JOB, OTHER, demand, fail, request},
@@ -99,10 +100,14 @@ proptest! {
     fn what_a_rule_knows_follows_from_the_trials(
         rule in 0..RULES.len(),
         trials in 1u32..16,
+        is_folded: bool,
         seed in 1u32..1_000,
         steps in prop::collection::vec(step(), 1..50),
     ) {
-        let mut bench = searching(trials, 9, RULES[rule]);
+        let mut bench = match is_folded {
+            true => in_folds(2, trials, 9, &format!("stopping = {}", RULES[rule])),
+            false => searching(trials, 9, RULES[rule]),
+        };
         let loss = |trial: u32, epoch: u32| f64::from((trial * 31 + epoch * 17) * seed % 101);
         for step in &steps {
             take(&mut bench, step, &loss);

@@ -1,6 +1,6 @@
 //! The leader board: trials sorted and filtered, with a column for each setting that the search varies.
 
-use super::seeds::seeds;
+use super::configurations::over_replicates;
 use crate::{Viewer, words};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -122,7 +122,7 @@ pub fn leaders(
         }
     };
     html! {
-        (seeds(job, goal, trials))
+        (over_replicates(job, goal, trials))
         p.hint { (shown.len()) " of " (trials.len()) " trials" }
         (table(&heads, rows, &settings, more))
         (pages(board, shown.len()))

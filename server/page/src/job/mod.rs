@@ -5,13 +5,13 @@
 //! | head | state, progress, best trial, what it waits for, and the buttons for it |
 //! | hops | its running trials by its shards (`matrix.rs`) |
 //! | leases | its leases by hosts and time (`gantt.rs`) |
-//! | leader board | configurations with several seeds (`seeds.rs`), and its trials (`leaders.rs`) |
+//! | leader board | configurations with several seeds or folds (`configurations.rs`), and its trials (`leaders.rs`) |
 //! | events | what happened last |
 
+mod configurations;
 mod gantt;
 mod leaders;
 mod matrix;
-mod seeds;
 
 pub use gantt::{LeaseBar, LeaseBarEnd, Timeline, gantt};
 pub use leaders::{Board, leaders};

@@ -124,7 +124,7 @@ fn extent(job: &Job, lease: &Lease) -> Extent {
         UnitKey::Evaluate { .. } => DataSplit::Valid,
         UnitKey::Extra { name, .. } => name.split,
     };
-    for shard in job.data.split(split) {
+    for shard in job.evaluated_shards(trial, split).iter() {
         extent.add(shard.rows.into(), minibatches.of_pass(shard.rows), shard.blob.bytes);
     }
     extent

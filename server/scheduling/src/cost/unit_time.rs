@@ -31,8 +31,10 @@ impl Cost<'_> {
     /// Microseconds that a unit, with hops that follow, should take on a device.
     pub fn unit_time(&self, device: DeviceKey<'_>, unit: UnitKey, then: &[ShardId]) -> u64 {
         let Some(job) = self.state.jobs.get(&unit.job()) else { return 0 };
-        let evaluated =
-            |split| job.data.split(split).iter().map(|shard| u64::from(shard.rows)).sum();
+        let evaluated = |split| {
+            let Some(trial) = job.trial(unit.trial()) else { return 0 };
+            job.evaluated_shards(trial, split).iter().map(|shard| u64::from(shard.rows)).sum()
+        };
         let rows_of = |shard| job.rows_of_hop(shard);
         let rows = match unit {
             UnitKey::Train { shard, .. } => {

@@ -6,11 +6,12 @@
 //! ```
 
 use sojourn_protocol::{
-    ids::{JobId, TrialId},
+    cross_validation::mean_over_folds,
+    ids::{Epoch, JobId, TrialId},
     quantity::{SaturatingFrom as _, to_usize},
     spec::{SearchSpec, Stopping},
 };
-use sojourn_state::{Job, Trial};
+use sojourn_state::{Job, Trial, TrialEnd};
 use sojourn_workgen::search::stopping::{Decision, Search, TrialProgress};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,14 +21,19 @@ pub struct StoppingRules {
     jobs: BTreeMap<JobId, KnownSearch>,
 }
 
-/// A job's rule, with the trials that it knows of.
+/// A job's rule, with the configurations that it knows of: of a job without folds each trial is one.
 #[derive(Debug, Clone, PartialEq)]
 struct KnownSearch {
+    /// How many trials a configuration has.
+    of_each: usize,
+    /// A configuration's number stands there for the id of its trial.
     search: Search,
     /// Trials that have begun, and neither have ended nor wait for the rule.
     busy: BTreeSet<TrialId>,
     /// Trials that may have changed since the rule was asked.
     changed: BTreeSet<TrialId>,
+    /// Configurations of which a fold has failed, or ended before it was evaluated, while others go on: they will never have a mean.
+    lost: BTreeSet<u32>,
 }
 
 impl StoppingRules {
@@ -47,12 +53,12 @@ impl StoppingRules {
     pub fn decide(&mut self, job: &Job, rule: &Stopping, at_once: usize) -> Vec<Decision> {
         let known = self.jobs.entry(job.id).or_insert_with(|| KnownSearch::of(job, rule));
         known.renew(job);
-        known.search.decide(at_once.saturating_sub(known.busy.len()))
+        known.decide(job, at_once)
     }
 
     /// How many trials of a job its rule hasn't let begin, as far as it was told.
     pub fn held_back(&self, job: JobId) -> usize {
-        self.jobs.get(&job).map_or(0, |known| known.search.held_back())
+        self.jobs.get(&job).map_or(0, |known| known.search.held_back() * known.of_each)
     }
 
     /// Is what the job's rule knows, told of what has changed since, that which its trials say?
@@ -68,33 +74,128 @@ impl StoppingRules {
 impl KnownSearch {
     fn of(job: &Job, rule: &Stopping) -> Self {
         let (search, epochs) = (&job.spec.search, job.spec.training.epochs);
-        let trials = job.trials.iter().map(|trial| progress(trial, search, epochs));
-        let mut search = Search::from_trials(rule, epochs, search.goal, trials);
+        let all = job.configurations().map(|trials| progress_of(trials, job));
+        let mut search = Search::from_trials(rule, epochs, search.goal, all);
         search.expect_more(job.search.is_open());
         Self {
+            of_each: job.trials_per_comparison(),
             search,
             busy: job.trials.iter().filter(|trial| trial.is_busy()).map(|trial| trial.id).collect(),
             changed: BTreeSet::new(),
+            lost: (0..)
+                .zip(job.configurations())
+                .filter(|(_, of)| has_lost(of))
+                .map(|(n, _)| n)
+                .collect(),
         }
     }
 
-    /// Is told of the trials that have changed, and of those that have been added.
+    /// Is told of the configurations whose trials have changed, and of those that have been added.
     fn renew(&mut self, job: &Job) {
         self.search.expect_more(job.search.is_open());
-        let known = TrialId(u32::saturating_from(self.search.trials().len()));
-        let mut changed = std::mem::take(&mut self.changed);
-        let added = job.trials.get(to_usize(known.0)..).unwrap_or_default();
-        drop(changed.split_off(&known));
-        let changed = changed.into_iter().filter_map(|trial| job.trial(trial));
-        for trial in changed.chain(added) {
-            let now = progress(trial, &job.spec.search, job.spec.training.epochs);
-            self.search.update(trial.id, now);
-            if trial.is_busy() {
-                self.busy.insert(trial.id);
+        let of_each = self.of_each;
+        let known = self.search.trials().len();
+        let changed = std::mem::take(&mut self.changed);
+        let changed: BTreeSet<usize> = changed
+            .into_iter()
+            .map(|trial| to_usize(trial.0) / of_each)
+            .take_while(|of| *of < known)
+            .collect();
+        let added = known..job.trials.len().div_ceil(of_each);
+        for number in changed.into_iter().chain(added) {
+            let first = number * of_each;
+            let trials = job.trials.get(first..(first + of_each).min(job.trials.len()));
+            let Some(trials) = trials.filter(|trials| !trials.is_empty()) else { continue };
+            let number = u32::saturating_from(number);
+            self.search.update(TrialId(number), progress_of(trials, job));
+            for trial in trials {
+                if trial.is_busy() {
+                    self.busy.insert(trial.id);
+                } else {
+                    self.busy.remove(&trial.id);
+                }
+            }
+            if has_lost(trials) {
+                self.lost.insert(number);
             } else {
-                self.busy.remove(&trial.id);
+                self.lost.remove(&number);
             }
         }
+    }
+
+    /// The rule's decisions, each for all trials of its configuration that still run.
+    fn decide(&self, job: &Job, at_once: usize) -> Vec<Decision> {
+        let room = at_once.saturating_sub(self.busy.len());
+        let decided = self.search.decide(room.div_ceil(self.of_each));
+        if self.of_each == 1 {
+            return decided;
+        }
+        let lost = self.lost.iter().map(|number| Decision::Stop {
+            trial: TrialId(*number),
+            why: "another fold of its configuration has ended without a value".to_owned(),
+        });
+        decided.into_iter().chain(lost).flat_map(|of| for_each_fold(job, of)).collect()
+    }
+}
+
+/// A decision on a configuration, for each of its trials that still run: those that may train more already go on as they are, and those
+/// that their user lets go on aren't ended.
+fn for_each_fold(job: &Job, decision: Decision) -> Vec<Decision> {
+    let (Decision::Continue { trial: number, .. } | Decision::Stop { trial: number, .. }) =
+        decision;
+    let trials = job.configurations().nth(to_usize(number.0)).unwrap_or_default();
+    let running = trials.iter().filter(|trial| trial.is_running());
+    let of = |of: &Trial| match &decision {
+        Decision::Continue { epochs, why, .. } => (of.chain.epochs() < *epochs)
+            .then(|| Decision::Continue { trial: of.id, epochs: *epochs, why: why.clone() }),
+        Decision::Stop { why, .. } => {
+            (!of.is_exempt).then(|| Decision::Stop { trial: of.id, why: why.clone() })
+        }
+    };
+    running.filter_map(of).collect()
+}
+
+/// Has a fold failed, or ended before anything of it was evaluated? Its configuration has no mean then.
+fn is_lost(trial: &Trial) -> bool {
+    let failed = matches!(trial.end, Some(TrialEnd::Failed(_)));
+    let is_evaluated = trial.curve.first().is_some_and(|point| point.epoch == Epoch(0));
+    failed || !(trial.is_running() || is_evaluated)
+}
+
+/// Is a fold of a configuration lost while another goes on that a rule may end?
+fn has_lost(trials: &[Trial]) -> bool {
+    let goes_on = |trial: &Trial| trial.is_running() && !trial.is_exempt;
+    trials.len() > 1 && trials.iter().any(is_lost) && trials.iter().any(goes_on)
+}
+
+/// A configuration as its rule sees it: its trial, or the mean of its folds as far as all have been evaluated. A fold that has ended early,
+/// as it was as good as is wanted, counts as it was in the end.
+fn progress_of(trials: &[Trial], job: &Job) -> TrialProgress {
+    let (search, epochs) = (&job.spec.search, job.spec.training.epochs);
+    if let [trial] = trials {
+        return progress(trial, search, epochs);
+    }
+    let all: Vec<TrialProgress> =
+        trials.iter().map(|trial| progress(trial, search, epochs)).collect();
+    let running = || all.iter().filter(|of| !of.has_ended);
+    let has_ended = trials.iter().any(is_lost) || running().next().is_none();
+    let of_all = |of: fn(&TrialProgress) -> u32| {
+        let of_running = running().map(of).min();
+        of_running.or_else(|| all.iter().map(of).max()).unwrap_or(0)
+    };
+    let lengths = |of: &TrialProgress| of.values.len();
+    let known = running().map(lengths).min().or_else(|| all.iter().map(lengths).max());
+    let after = |n: usize| {
+        let values = all.iter().map(|of| of.values.get(n).or_else(|| of.values.last()).copied());
+        values.collect::<Option<Vec<f64>>>().map(|values| mean_over_folds(&values))
+    };
+    TrialProgress {
+        allowed: of_all(|of| of.allowed),
+        trained: of_all(|of| of.trained),
+        values: (0..known.unwrap_or(0)).map_while(after).collect(),
+        has_ended,
+        inherited: 0,
+        is_exempt: all.iter().any(|of| of.is_exempt),
     }
 }
 

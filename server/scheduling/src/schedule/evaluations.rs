@@ -382,8 +382,9 @@ impl Evaluations<'_> {
     fn missing_bytes(&self, job: &Job, wanted: OpenEvaluation<'_>, host: HostId) -> u64 {
         let session = self.hosts.session(host);
         let has = |digest: &Digest| session.is_some_and(|session| session.cached.contains(digest));
-        let shards = job.data.split(wanted.split).iter().map(|shard| shard.blob);
-        let lacking = shards.filter(|blob| !has(&blob.sha256)).map(|blob| blob.bytes);
+        let shards = job.evaluated_shards(wanted.trial, wanted.split);
+        let blobs = shards.iter().map(|shard| shard.blob);
+        let lacking = blobs.filter(|blob| !has(&blob.sha256)).map(|blob| blob.bytes);
         let checkpoint = if wanted.producer() == Some(host) { 0 } else { wanted.checkpoint.bytes };
         lacking.fold(checkpoint, u64::saturating_add)
     }

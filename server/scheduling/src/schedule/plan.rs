@@ -120,6 +120,10 @@ impl FollowedPlan {
             let (trial_n, device_n) = (to_usize(step.trial), to_usize(step.machine));
             let (trial, device) = (request.trials.get(trial_n), request.devices.get(device_n));
             let (Some((trial, epoch)), Some((host, _))) = (trial, device) else { continue };
+            let fold = request.folds.get(trial);
+            if fold.is_some_and(|fold| fold.holds_out(ShardId(step.shard))) {
+                continue;
+            }
             let slowdown = request.contention.get(device_n);
             let takes = step.end.saturating_sub(step.start);
             let hop = PlannedHop {

@@ -29,6 +29,8 @@ const MAX_HOPS: u64 = 50_000;
 /// Trials times slots of one plan, which has as many paces. In larger fleets the policy is as good, and a plan would come too
 /// late.
 const MAX_PACES: u64 = 1 << 23;
+/// Microseconds that a problem's hop over a shard takes that its trial doesn't visit.
+const UNVISITED_WORK: u64 = 1;
 /// Thousandths of the speed of the slowest slot, up to which slots are alike.
 const MAX_ALIKE: u64 = 1250;
 /// A plan rests on guesses where more than this part of the slots' devices were never measured.
@@ -60,6 +62,10 @@ impl PlanProblems<'_> {
         if placement.residency.keeps_trials()
             || self.depth.is_in_depth(job, || self.cost.slowest_links())
         {
+            return None;
+        }
+        // Each trial would be led past the keepers of shards that it doesn't visit.
+        if job.spec.search.folds.is_some() && placement.replicas != Replicas::Demand {
             return None;
         }
         let trials = to_u64(self.planned_trials(job).count());
@@ -103,6 +109,7 @@ impl PlanProblems<'_> {
         if placement.replicas != Replicas::Demand && is_bound_by_moves(&alone) {
             return None;
         }
+        leave_out_unvisited(&mut alone, job, &of);
         let contention = self.contention(job, &slots, &alone);
         let (problem, contention) = match contended(&alone, &contention) {
             Some(contended) => (contended, contention),
@@ -121,6 +128,7 @@ impl PlanProblems<'_> {
             // A trial goes to the hosts of its shards, where these are kept by some.
             migrates: placement.replicas == Replicas::Demand
                 && problem.trials.iter().any(PlanTrial::migrates),
+            folds: of.iter().filter_map(|(id, _)| Some((*id, job.trial(*id)?.fold?))).collect(),
             trials: of,
             is_guessed: self.are_guessed(&slots),
             devices: slots.into_iter().map(|(device, _)| device).collect(),
@@ -322,6 +330,16 @@ fn is_bound_by_moves(problem: &Problem) -> bool {
         }
     }
     moving > training / MIN_TRAINING_RATIO
+}
+
+/// Later epochs of a problem have all shards: hops over those that a trial doesn't visit take no time.
+fn leave_out_unvisited(problem: &mut Problem, job: &Job, of: &[(TrialId, Epoch)]) {
+    for (trial, (id, _)) in problem.trials.iter_mut().zip(of) {
+        let Some(fold) = job.trial(*id).and_then(|trial| trial.fold) else { continue };
+        let work = (0..).map(ShardId).zip(&mut trial.work);
+        let unvisited = work.filter(|(shard, _)| fold.holds_out(*shard));
+        unvisited.for_each(|(_, work)| *work = UNVISITED_WORK);
+    }
 }
 
 /// No slot trains faster than it gets shards.

@@ -1,6 +1,7 @@
 //! A plan that is requested: the trials and devices that its numbers stand for.
 
 use sojourn_protocol::{
+    cross_validation::Fold,
     ids::{Epoch, HostId, TrialId},
     time::UnixMillis,
 };
@@ -17,6 +18,8 @@ pub struct PlanRequest {
     pub migrates: bool,
     /// The trials of the problem in its order, each with the epoch in which its chain stands.
     pub trials: Vec<(TrialId, Epoch)>,
+    /// The folds whose shards trials don't visit: a problem's later epochs have all shards.
+    pub folds: BTreeMap<TrialId, Fold>,
     /// The devices of the problem in its order.
     pub devices: Vec<DeviceId>,
     /// By host: when its first slot should be free, in microseconds of the server's clock.
@@ -37,7 +40,17 @@ impl PlanRequest {
     /// The request of a plan that there can't be: for this fleet none is requested again.
     pub fn empty(at: UnixMillis, fleet: u64) -> Self {
         let (trials, devices, contention) = (Vec::new(), Vec::new(), Vec::new());
-        let free = BTreeMap::new();
-        Self { at, fleet, migrates: false, trials, devices, free, contention, is_guessed: false }
+        let (free, folds) = (BTreeMap::new(), BTreeMap::new());
+        Self {
+            at,
+            fleet,
+            migrates: false,
+            trials,
+            folds,
+            devices,
+            free,
+            contention,
+            is_guessed: false,
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::hosts::{DeviceRef, training_time};
 use sojourn_protocol::{
     ids::{HostId, JobId, LeaseId},
-    quantity::{mul_div, to_u64},
+    quantity::mul_div,
     time::{Millis, UnixMillis},
     unit::shard_index,
 };
@@ -113,7 +113,7 @@ impl Scheduler<'_> {
     pub fn find_speculation(&self, job: JobId) -> Speculate {
         let mut look_at = LookAt::default();
         for SlowHop { job, trial, lease, running, after, longest } in self.slow_hops(job) {
-            if !is_near_end(job, trial, lease) {
+            if !is_near_end(trial, lease) {
                 let ends = after.saturating_add(running.ends);
                 if ends < longest - longest / 10 {
                     look_at.after(self.now, &running, longest - ends);
@@ -392,11 +392,11 @@ fn for_lease(lease: &Lease, running: RunningHop, straggler: Straggler) -> Assign
 
 /// Do no more than [`NEAR_END_HOPS`] hops follow a lease's? Where results are merged, the trial's other shards wait for the
 /// last one of its epoch.
-fn is_near_end(job: &Job, trial: &Trial, lease: &Lease) -> bool {
+fn is_near_end(trial: &Trial, lease: &Lease) -> bool {
     if trial.merging.is_some() {
         return true;
     }
-    let all = u64::from(trial.chain.epochs()) * to_u64(job.data.train.len());
+    let all = u64::from(trial.chain.epochs()) * trial.chain.hops_per_epoch();
     all.saturating_sub(trial.chain.hops()).saturating_sub(lease.hops()) <= NEAR_END_HOPS
 }
 

@@ -8,6 +8,7 @@ use sojourn_core::{
 use sojourn_protocol::{
     digest::Digest,
     ids::{Epoch, HostId, LeaseId, ShardId, Version},
+    manifest::DataSplit,
     quantity::to_u64,
     report::Sums,
     time::Millis,
@@ -149,7 +150,7 @@ pub(crate) fn count_lies(state: &State, job: &Job, outcome: &mut Outcome) {
     let is_trained_so = of_best.any(|hop| false_ones.contains(&hop.version));
     let point = trial.curve.iter().find(|point| point.epoch == best.epoch);
     let is_evaluated_so =
-        point.is_some_and(|point| point.valid != valid_sums(job, &best.checkpoint.sha256));
+        point.is_some_and(|point| point.valid != valid_sums(job, trial, &best.checkpoint.sha256));
     if is_trained_so || is_evaluated_so {
         outcome.false_best += 1;
         outcome.false_best_unsaid += u64::from(state.is_beyond_doubt(job));
@@ -157,9 +158,11 @@ pub(crate) fn count_lies(state: &State, job: &Job, outcome: &mut Outcome) {
 }
 
 /// The sums that the validation rows give for a checkpoint.
-fn valid_sums(job: &Job, checkpoint: &Digest) -> Sums {
-    let shards = job.data.valid.iter();
-    shards.fold(Sums::default(), |all, shard| all.plus(&training::sums(checkpoint, shard.rows)))
+fn valid_sums(job: &Job, trial: &Trial, checkpoint: &Digest) -> Sums {
+    let shards = job.evaluated_shards(trial, DataSplit::Valid);
+    shards
+        .iter()
+        .fold(Sums::default(), |all, shard| all.plus(&training::sums(checkpoint, shard.rows)))
 }
 
 fn history_of(job: &Job, trial: &Trial) -> TrialHistory {
@@ -203,18 +206,20 @@ fn check_trials(state: &State, liars: &Liars) -> Result<(), String> {
                 {
                     return Err(format!("trial {} isn't what its job decides", trial.id));
                 }
-                check_whole(&history, trial.length(), trial.curve.len())?;
+                check_whole(trial, &history)?;
             }
         }
     }
     Ok(())
 }
 
-/// Has its search stopped it after an epoch that wasn't its last one begun, or before all of them were evaluated?
+/// Has its search stopped it before its first epoch ended, after an epoch that wasn't its last one begun, or before all of them were
+/// evaluated?
 fn is_cut_short(trial: &Trial) -> bool {
     let length = trial.length();
     let begun = trial.history.last().map_or(0, |hop| hop.epoch().0 + 1);
-    length < trial.epochs() && (begun > length || to_u64(trial.curve.len()) < length.into())
+    let is_evaluated = to_u64(trial.curve.len()) >= length.into();
+    length == 0 || (length < trial.epochs() && (begun > length || !is_evaluated))
 }
 
 /// Does the job alone decide a trial's checkpoints: its visits are fixed, and nobody has changed its length?
@@ -254,8 +259,8 @@ fn check_extras(job: &Job, trial: &Trial, liars: &Liars) -> Result<(), String> {
             if may_be_a_lie(*verified, liars) {
                 continue;
             }
-            let shards = job.data.split(result.name.split).iter();
-            let wanted = shards.fold(Sums::default(), |all, shard| {
+            let shards = job.evaluated_shards(trial, result.name.split);
+            let wanted = shards.iter().fold(Sums::default(), |all, shard| {
                 all.plus(&training::sums(&result.checkpoint.sha256, shard.rows))
             });
             let fault = by_class.as_ref().map(|by_class| by_class.fault(2, sums));
@@ -280,7 +285,7 @@ fn check_curve(job: &Job, trial: &Trial, liars: &Liars) -> Result<(), String> {
     for point in own.filter(|point| !may_be_a_lie(point.verified, liars)) {
         let of_epoch = trial.history.iter().rfind(|hop| hop.epoch() == point.epoch);
         let checkpoint = of_epoch.ok_or_else(|| format!("{point:?} is of no epoch"))?.checkpoint;
-        let wanted = valid_sums(job, &checkpoint.sha256);
+        let wanted = valid_sums(job, trial, &checkpoint.sha256);
         if point.valid != wanted {
             return Err(format!("trial {}: {point:?} isn't what its checkpoint gives", trial.id));
         }
@@ -288,9 +293,9 @@ fn check_curve(job: &Job, trial: &Trial, liars: &Liars) -> Result<(), String> {
     Ok(())
 }
 
-/// A finished trial was trained on every batch of every shard once in every epoch, from first to last.
-fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<(), String> {
-    let trial = history.trial;
+/// A finished trial was trained on every batch of every shard but those of its fold once in every epoch, from first to last.
+fn check_whole(of: &Trial, history: &TrialHistory) -> Result<(), String> {
+    let (trial, epochs, evaluated) = (of.id, of.length(), of.curve.len());
     let minibatches = history.context.config.training.minibatches();
     let mut trained = BTreeSet::new();
     for hop in &history.hops {
@@ -309,7 +314,9 @@ fn check_whole(history: &TrialHistory, epochs: u32, evaluated: usize) -> Result<
     let mut wanted = BTreeSet::new();
     let first = history.origin.map_or(0, |origin| origin.epochs);
     for epoch in (first..epochs).map(Epoch) {
-        for (shard, data) in (0u32..).map(ShardId).zip(&history.data.train) {
+        let all = (0u32..).map(ShardId).zip(&history.data.train);
+        let is_visited = |shard: &ShardId| of.fold.is_none_or(|fold| !fold.holds_out(*shard));
+        for (shard, data) in all.filter(|(shard, _)| is_visited(shard)) {
             let batches = minibatches.of_hop(data.rows);
             wanted.extend((0..batches).map(|batch| (epoch, shard, batch)));
         }

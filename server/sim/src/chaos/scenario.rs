@@ -4,6 +4,7 @@ use super::{hostile::Hostile, liar::Liar};
 use crate::Corruption;
 use rand_chacha::ChaCha8Rng;
 use sojourn_protocol::{
+    cross_validation::MIN_FOLDS,
     digest::{BlobRef, Digest},
     manifest::{DataManifest, Labels, Scaling, Shard, Targets},
     quantity::{Micros, SaturatingFrom as _, to_usize},
@@ -235,6 +236,30 @@ impl Scenario {
         Self { liars: 0, extends: false, spec, ..scenario }
     }
 
+    /// The same with cross-validation, in folds of the training shards, of which there are two at least.
+    #[must_use]
+    pub fn with_folds(seed: u64) -> Self {
+        let is_even = seed.is_multiple_of(2);
+        Self::folded(if is_even { Self::of_seed(seed) } else { Self::with_fixed_visits(seed) })
+    }
+
+    /// The same of fixed visits, with this rule of early stopping.
+    #[must_use]
+    pub fn with_folds_and_stopping(seed: u64, rule: Stopping) -> Self {
+        Self::folded(Self::with_stopping(seed, rule, seed))
+    }
+
+    fn folded(scenario: Self) -> Self {
+        let (mut spec, mut data) = (scenario.spec, scenario.data);
+        let (train, valid) = (&mut data.train, std::mem::take(&mut data.valid));
+        let lacking = MIN_FOLDS.saturating_sub(u32::saturating_from(train.len()));
+        train.extend(valid.into_iter().take(to_usize(lacking)));
+        let shards = u32::saturating_from(train.len());
+        spec.search.folds = Some(shards.clamp(MIN_FOLDS, 3));
+        (spec.data.valid, spec.data.shards) = (Split::Folds, Some(shards));
+        Self { spec, data, ..scenario }
+    }
+
     /// A job of fixed visits with this rule of early stopping, as `seed` decides, in the world of another seed.
     #[must_use]
     pub fn with_stopping(seed: u64, rule: Stopping, world: u64) -> Self {
@@ -377,6 +402,7 @@ pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec 
             test: None,
             shards: Some(shards),
             shard_sizes: None,
+            stratified: false,
             seed: None,
         },
         models: vec![ModelSpace::mlp(vec![4])],

@@ -49,7 +49,8 @@ fn after(job: &Job, trial: &Trial, epochs: u32) -> Option<BlobRef> {
         None => (0, base(&Base::first(trial.initial_seed, trial.initial_weights))),
     };
     for epoch in (first..epochs).map(Epoch) {
-        for shard in seeds::visit_order(job.spec.seed, trial.id, epoch, shards) {
+        let order = seeds::visit_order(job.spec.seed, trial.id, epoch, shards);
+        for shard in order.into_iter().filter(|shard| trial.chain.visits(*shard)) {
             let rows = job.data.train.get(shard_index(shard))?.rows;
             let hop_seed = seeds::hop(seed, trial.id, epoch, shard);
             let batches = 0..minibatches.of_hop(rows);

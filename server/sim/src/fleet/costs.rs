@@ -162,6 +162,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             test: None,
             shards: None,
             shard_sizes: None,
+            stratified: false,
             seed: None,
         },
         models,

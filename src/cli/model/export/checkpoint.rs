@@ -29,7 +29,7 @@ use sojourn_protocol::{
     quantity::to_u64,
     spec::Missing,
     unit::TrialContext,
-    view::{BestView, JobDetail, JobView},
+    view::{BestView, JobDetail, JobView, TrialHistory},
 };
 use std::{
     path::{Path, PathBuf},
@@ -133,11 +133,12 @@ pub(super) async fn run(
         }
     };
     args.check_verified(chosen.trial, chosen.unverified)?;
+    let history = client.call(endpoints::History::request(job, chosen.trial)).await?;
     let rows = match args.no_row_digests {
         true => None,
-        false => trained_rows(client, &detail).await,
+        false => trained_rows(client, &detail, &history).await,
     };
-    let file = model_file(client, &detail, &chosen, rows.as_ref()).await?;
+    let file = model_file(client, &detail, (&chosen, history), rows.as_ref()).await?;
     NewFile::write(path, &file)?;
     let report = Report {
         job,
@@ -160,18 +161,19 @@ pub(super) async fn best_file(
     detail: &JobDetail,
     best: &BestView,
 ) -> Result<Vec<u8>, Failure> {
-    let rows = trained_rows(client, detail).await;
-    model_file(client, detail, &Chosen::best(best), rows.as_ref()).await
+    let (job, chosen) = (detail.summary.job, Chosen::best(best));
+    let history = client.call(endpoints::History::request(job, chosen.trial)).await?;
+    let rows = trained_rows(client, detail, &history).await;
+    model_file(client, detail, (&chosen, history), rows.as_ref()).await
 }
 
 async fn model_file(
     client: &ApiClient,
     detail: &JobDetail,
-    chosen: &Chosen,
+    (chosen, history): (&Chosen, TrialHistory),
     trained_rows: Option<&TrainedRows>,
 ) -> Result<Vec<u8>, Failure> {
-    let context =
-        client.call(endpoints::History::request(detail.summary.job, chosen.trial)).await?.context;
+    let context = history.context;
     let checkpoint = fetch(client, chosen.checkpoint).await?;
     let scaling = match context.scaling {
         Scaling::Standard(blob) => Some(fetch(client, blob).await?),

@@ -160,11 +160,11 @@ impl ColumnData {
     ) -> Result<(), IngestError> {
         for (part, table, count) in &self.tables {
             let changed = || table.refuse(Problem::Changed);
-            let route = plan.route(*part);
+            let mut route = plan.route(*part, None);
             let mut rows = table.rows()?;
             let mut index = 0;
             while rows.advance()? {
-                let place = route.place(index).ok_or_else(changed)?;
+                let place = route.next(None).ok_or_else(changed)?;
                 index += 1;
                 if let Some(shards) = &mut shards {
                     let row = self.kept.iter().enumerate().map(|(column, most)| {
@@ -198,6 +198,7 @@ fn check_said(spec: &JobSpec, fields: &[Field], shown: &str) -> Result<(), Inges
         (!data.missing.is_refuse(), "missing"),
         (!data.on_bad_row.is_refuse(), "on_bad_row"),
         (!data.on_bad_image.is_refuse(), "on_bad_image"),
+        (data.stratified, "stratified"),
         (data.shape.is_some(), "shape"),
         (data.channels != sojourn_protocol::spec::Channels::First, "channels"),
         (data.scale != sojourn_protocol::spec::Scale::None, "scale"),

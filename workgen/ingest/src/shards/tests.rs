@@ -38,6 +38,7 @@ fn plan() -> Plan {
         test: None,
         shards: None,
         shard_sizes: None,
+        stratified: false,
         seed: None,
     };
     Plan::new(7, &data, &[(Part::Train, ROWS)], &Cut::Equal(SHARDS)).unwrap()
@@ -56,7 +57,7 @@ fn cut(width: usize, element: Element, labels: &Labels, budget: usize) -> (usize
     let layout = RowLayout { features: width, element_of: &|_| element, labels };
     let mut shards =
         ShardSet::buffered(folder.path(), &plan, layout, (budget, &unbounded())).unwrap();
-    let route = plan.route(Part::Train);
+    let mut route = plan.route(Part::Train, None);
     let mut most = 0;
     for index in 0..ROWS {
         let number = |at: usize| match element {
@@ -68,7 +69,7 @@ fn cut(width: usize, element: Element, labels: &Labels, budget: usize) -> (usize
             Labels::Classes(_) => Target::Class(index.cast_signed()),
             Labels::Number | Labels::None => Target::Number(index as f32),
         };
-        shards.push(route.place(index).unwrap().shard, &row, target).unwrap();
+        shards.push(route.next(None).unwrap().shard, &row, target).unwrap();
         most = most.max(shards.writers.iter().map(ShardWriter::held).sum());
     }
     let (made, files) = shards.publish(folder.path()).unwrap();

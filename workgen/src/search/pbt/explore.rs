@@ -110,7 +110,7 @@ fn changed(spec: &JobSpec, parent: &Trial, change: &dyn Fn(&str) -> Change) -> O
     let mut choices = explorer.choices;
     let seed = values.get_key_value("seed").filter(|_| parent.seed.is_some());
     choices.extend(seed.map(|(name, seed)| (name.clone(), seed.clone())));
-    Some(Trial { model: parent.model, config, choices, seed: parent.seed })
+    Some(Trial { model: parent.model, config, choices, seed: parent.seed, fold: None })
 }
 
 struct Explorer<'a> {

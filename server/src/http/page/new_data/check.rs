@@ -58,7 +58,7 @@ fn named_files(data: &DataSpec) -> Vec<(&'static str, &str)> {
     files.extend(data.tokenizer.as_deref().map(|path| ("data.tokenizer", path)));
     for (key, split) in [("data.valid", Some(&data.valid)), ("data.test", data.test.as_ref())] {
         match split {
-            None | Some(Split::Ratio(_)) => {}
+            None | Some(Split::Ratio(_) | Split::Folds) => {}
             Some(Split::File(path)) => files.push((key, path)),
             Some(Split::Source(source)) => {
                 files.push((key, &source.data));

@@ -1,21 +1,18 @@
-//! Trials that differ in nothing but their seed: the mean and the deviation of their best values.
+//! Configurations that were trained with several seeds or folds: the mean and the deviation of their best values.
 
 use crate::{
     quantity::to_u64,
-    spec::{Choices, Goal},
+    spec::{Choices, FOLD, Goal, SEED, is_replicate},
     view::TrialView,
 };
 use std::{cmp::Ordering, collections::BTreeMap};
 
-/// The dimension that is left out of account.
-const SEED: &str = "seed";
-
 /// Trials of one configuration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OverSeeds {
+pub struct Configuration {
     /// `mlp`, `cnn`, ...
     pub arch: String,
-    /// All that their configuration has, but the seed.
+    /// All that their configuration has, but seed and fold.
     pub choices: Choices,
     /// How many there are.
     pub trials: u64,
@@ -27,13 +24,13 @@ pub struct OverSeeds {
     pub deviation: Option<f64>,
 }
 
-/// The configurations of a job's trials, the best mean first; empty where no seed was chosen.
+/// The configurations of a job's trials, the best mean first; empty where each is one trial.
 #[must_use]
-pub fn over_seeds(trials: &[TrialView], goal: Goal) -> Vec<OverSeeds> {
+pub fn configurations(trials: &[TrialView], goal: Goal) -> Vec<Configuration> {
     let mut groups: BTreeMap<(String, String), (Choices, u64, Vec<f64>)> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.choices.contains_key(SEED)) {
+    for trial in trials.iter().filter(|trial| trial.choices.keys().any(|name| is_replicate(name))) {
         let mut choices = trial.choices.clone();
-        choices.remove(SEED);
+        choices.retain(|name, _| !is_replicate(name));
         // JSON of the same values is the same text.
         let key = (trial.arch.clone(), serde_json::json!(choices).to_string());
         let (_, count, values) = groups.entry(key).or_insert_with(|| (choices, 0, Vec::new()));
@@ -42,11 +39,22 @@ pub fn over_seeds(trials: &[TrialView], goal: Goal) -> Vec<OverSeeds> {
     }
     let groups = groups.into_iter().map(|((arch, _), (choices, trials, values))| {
         let (mean, deviation) = mean_and_deviation(&values);
-        OverSeeds { arch, choices, trials, evaluated: to_u64(values.len()), mean, deviation }
+        Configuration { arch, choices, trials, evaluated: to_u64(values.len()), mean, deviation }
     });
-    let mut groups: Vec<OverSeeds> = groups.collect();
+    let mut groups: Vec<Configuration> = groups.collect();
     groups.sort_by(|a, b| best_first(goal, a.mean, b.mean));
     groups
+}
+
+/// By which choices trials of one configuration differ, in a few words: `seeds`, `folds`, or both.
+#[must_use]
+pub fn replicates(trials: &[TrialView]) -> &'static str {
+    let has = |name: &str| trials.iter().any(|trial| trial.choices.contains_key(name));
+    match (has(SEED), has(FOLD)) {
+        (true, true) => "seeds and folds",
+        (false, true) => "folds",
+        (_, false) => "seeds",
+    }
 }
 
 /// The order of means, the best first; configurations without a mean come last.
@@ -99,7 +107,7 @@ mod tests {
             trial(3, json!({ "lr": 0.2, "seed": 1 }), Some(0.7)),
             trial(4, json!({ "lr": 0.3, "seed": 1 }), None),
         ];
-        let board = over_seeds(&trials, Goal::Max);
+        let board = configurations(&trials, Goal::Max);
         let seen: Vec<_> =
             board.iter().map(|of| (of.choices["lr"].clone(), of.trials, of.evaluated)).collect();
         assert_eq!(seen, [(json!(0.1), 3, 2), (json!(0.2), 1, 1), (json!(0.3), 1, 0)]);
@@ -107,13 +115,27 @@ mod tests {
         // Of 0.8 and 0.9: 0.05 from the mean, over one.
         assert!((board[0].deviation.unwrap() - 0.005_f64.sqrt()).abs() < 1e-12);
         assert_eq!((board[1].mean, board[1].deviation), (Some(0.7), None));
-        let least = over_seeds(&trials, Goal::Min);
+        let least = configurations(&trials, Goal::Min);
         assert_eq!(least[0].mean, Some(0.7));
         assert_eq!(least[2].mean, None);
     }
 
     #[test]
-    fn without_seeds_there_is_no_such_board() {
-        assert!(over_seeds(&[trial(0, json!({ "lr": 0.1 }), Some(1.0))], Goal::Max).is_empty());
+    fn folds_of_each_seed_count_as_its_seeds_do() {
+        let trials = [
+            trial(0, json!({ "lr": 0.1, "seed": 1, "fold": 0 }), Some(0.8)),
+            trial(1, json!({ "lr": 0.1, "seed": 1, "fold": 1 }), Some(0.9)),
+            trial(2, json!({ "lr": 0.1, "seed": 2, "fold": 0 }), Some(0.7)),
+        ];
+        let board = configurations(&trials, Goal::Max);
+        assert_eq!((board.len(), board[0].trials), (1, 3));
+        assert!((board[0].mean.unwrap() - 0.8).abs() < 1e-12);
+        assert_eq!(replicates(&trials), "seeds and folds");
+        assert_eq!(replicates(&[trial(0, json!({ "fold": 1 }), None)]), "folds");
+    }
+
+    #[test]
+    fn without_seeds_and_folds_there_is_no_such_board() {
+        assert!(configurations(&[trial(0, json!({ "lr": 0.1 }), Some(1.0))], Goal::Max).is_empty());
     }
 }

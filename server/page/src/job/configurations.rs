@@ -1,4 +1,4 @@
-//! Configurations of which a job trains several seeds: the mean and the deviation of their best values.
+//! Configurations that a job trains with several seeds or folds: the mean and the deviation of their best values.
 
 use crate::words;
 use maud::{Markup, html};
@@ -6,27 +6,27 @@ use sojourn_protocol::{
     figures,
     spec::Goal,
     trial_name,
-    view::{JobView, TrialView, over_seeds},
+    view::{JobView, TrialView, configurations, replicates},
 };
 
 /// Configurations on the page.
 const ROWS: usize = 20;
 
-/// The configurations, the best mean first; nothing where no seed was chosen.
-pub(super) fn seeds(job: &JobView, goal: Goal, trials: &[TrialView]) -> Markup {
-    let all = over_seeds(trials, goal);
+/// The configurations, the best mean first; nothing where each is one trial.
+pub(super) fn over_replicates(job: &JobView, goal: Goal, trials: &[TrialView]) -> Markup {
+    let (all, over) = (configurations(trials, goal), replicates(trials));
     let number = |value: Option<f64>| words::metric(value);
     html! {
         @if !all.is_empty() {
-            h3 { "Over seeds" }
-            div.wide tabindex="0" role="region" aria-label="Configurations over seeds" {
+            h3 { "Over " (over) }
+            div.wide tabindex="0" role="region" aria-label={ "Configurations over " (over) } {
                 table {
                     thead {
                         tr {
                             th scope="col" { "Configuration" }
                             th scope="col" { "Mean of the best " (job.metric) }
                             th scope="col" { "Deviation" }
-                            th scope="col" { "Seeds" }
+                            th scope="col" { "Trials" }
                         }
                     }
                     tbody {

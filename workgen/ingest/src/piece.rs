@@ -1,0 +1,73 @@
+//! Parts of the data, and the shards of one.
+
+use sojourn_protocol::quantity::to_u64;
+
+/// The use of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Part {
+    Train,
+    Valid,
+    Test,
+}
+
+impl Part {
+    /// The permutation that its own file's rows go through.
+    pub(crate) const fn stream(self) -> u64 {
+        match self {
+            Part::Train => 0,
+            Part::Valid => 1,
+            Part::Test => 2,
+        }
+    }
+}
+
+/// The rows of one part, from one file or folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    pub(crate) part: Part,
+    /// The part whose file they come from.
+    pub(crate) from: Part,
+    pub(crate) rows: u64,
+    pub(crate) sizes: Sizes,
+    pub(crate) first_shard: usize,
+}
+
+/// The rows of a part's shards.
+#[derive(Debug, Clone)]
+pub(crate) enum Sizes {
+    /// So many shards of equal size (the first few have one more); rows are dealt round-robin.
+    Equal(u64),
+    /// For each shard, the end of its range of places.
+    Ends(Vec<u64>),
+}
+
+impl Piece {
+    pub(crate) fn shards(&self) -> u64 {
+        match &self.sizes {
+            Sizes::Equal(shards) => *shards,
+            Sizes::Ends(ends) => to_u64(ends.len()),
+        }
+    }
+
+    /// Rows of its shard `index`.
+    pub(crate) fn rows_of(&self, index: u64) -> u64 {
+        let end = |ends: &[u64], index: u64| {
+            usize::try_from(index).ok().and_then(|index| ends.get(index).copied()).unwrap_or(0)
+        };
+        match &self.sizes {
+            Sizes::Equal(shards) => self.rows / shards + u64::from(index < self.rows % shards),
+            Sizes::Ends(ends) => {
+                let before = index.checked_sub(1).map_or(0, |before| end(ends, before));
+                end(ends, index).saturating_sub(before)
+            }
+        }
+    }
+
+    /// The shard of its row at `place`.
+    pub(crate) fn shard_of(&self, place: u64) -> Option<usize> {
+        match &self.sizes {
+            Sizes::Equal(shards) => usize::try_from(place % shards).ok(),
+            Sizes::Ends(ends) => Some(ends.partition_point(|end| *end <= place)),
+        }
+    }
+}
