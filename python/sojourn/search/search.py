@@ -52,6 +52,7 @@ class Search:
         target: float | None = None,
         wall_time: str | None = None,
         repeat: int | None = None,
+        folds: int | None = None,
         constraints: Sequence[str] | None = None,
         batch_size: int | Dimension | str | None = None,
         optimizer: str | Mapping[str, object] | Dimension | None = None,
@@ -73,6 +74,8 @@ class Search:
           `[data]`. X has the shape `[rows, ...]`, y `[rows]`. `valid` and `test` are shares of the rows, or data.
         - `space`: settings by name; each is a dimension, or a value for all trials. `lr`, `batch_size` and the like go where the
           job file has them, all other names to the models; `model.lr` and `optimizer.lr` tell two of one name apart.
+        - `folds`: each configuration is trained so many times, each time without another part of the rows, on which it is evaluated;
+          configurations are compared by the mean. `valid` is left out then.
         - `training`, `search`, `metrics`, `placement`: keys of these tables that have no argument of their own.
         - `folder`: where data, models and job files are written.
 
@@ -97,6 +100,7 @@ class Search:
                 "search.target": target,
                 "search.wall_time": wall_time,
                 "search.repeat": repeat,
+                "search.folds": folds,
                 "search.constraints": constraints,
             }
         )
