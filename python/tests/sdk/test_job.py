@@ -91,6 +91,7 @@ INTERRUPTED = (
     TABLE
     + """
 import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # Python leaves it ignored where a shell's background job began it
 search = sojourn.Search(sojourn.mlp(hidden=[16]), data=(X, y), epochs=900, name="long")
 stderr, wanted = sys.stderr, INTERRUPTS
 class Watching:
