@@ -116,7 +116,7 @@ impl JobSpec {
     /// How many trials each configuration has: one for each seed and fold.
     #[must_use]
     pub fn trials_per_configuration(&self) -> usize {
-        self.seeds.len().max(1).saturating_mul(to_usize(self.search.folds.unwrap_or(1)))
+        self.seeds.len().max(1).saturating_mul(to_usize(self.search.folds.unwrap_or(1).max(1)))
     }
 
     /// The fold of this number.
@@ -128,7 +128,7 @@ impl JobSpec {
     /// Can it have folds of this data, if it has any?
     ///
     /// # Errors
-    /// What is wrong.
+    /// The reason why not.
     pub fn check_folds(&self, data: &DataManifest) -> Result<(), String> {
         let Some(folds) = self.search.folds else {
             return match self.data.valid {
