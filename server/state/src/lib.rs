@@ -12,6 +12,7 @@
 mod added_trial;
 mod blob;
 mod change;
+mod configurations;
 mod data_sizes;
 mod deletion;
 mod disk;
