@@ -300,6 +300,10 @@ pub struct TrialView {
     pub checkpoint: Option<BlobRef>,
     /// The numeric class that it is kept in, once it has started and where the job is reproducible.
     pub numeric_class: Option<Digest>,
+    /// Of the final model of cross-validation, which is trained on all folds: the first trial of its configuration. None of its epochs
+    /// is evaluated, and its best value is the mean of the folds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<TrialId>,
     /// One entry per evaluated epoch, in order.
     pub curve: Vec<CurveView>,
     /// Why it has finished, where that is not the end of its last epoch.

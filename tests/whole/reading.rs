@@ -121,6 +121,7 @@ impl World {
                 version: Version(1),
                 checkpoint: Some(checkpoint),
                 numeric_class: None,
+                refit: None,
                 curve: vec![CurveView::from(CurvePoint {
                     epoch: Epoch(0),
                     train: sums.clone(),

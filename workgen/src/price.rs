@@ -40,6 +40,14 @@ impl SearchWork {
         work.sort_unstable_by(|a, b| b.cmp(a));
         Ok(Self(work))
     }
+
+    /// With the longest trial of another search, too.
+    #[must_use]
+    pub fn and_largest_of(mut self, other: &Self) -> Self {
+        self.0.extend(other.0.first());
+        self.0.sort_unstable_by(|a, b| b.cmp(a));
+        self
+    }
 }
 
 /// The estimated price of a search on machines of one type.

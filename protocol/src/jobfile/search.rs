@@ -185,10 +185,19 @@ pub(super) fn read(
     // Specifications without it are those of before, in breadth.
     let spread = section.optional("spread").map_or(Some(Spread::Depth), |node| node.word(SPREADS));
     let folds = section.optional("folds").map_or(Some(None), |node| folds(&node, method).map(Some));
+    let refit = section.optional("refit").map_or(Some(false), |node| {
+        let refit = node.boolean()?;
+        if refit && matches!(folds, Some(None)) {
+            return node
+                .refuse("is for `folds`: without them the best trial has all training rows");
+        }
+        Some(refit)
+    });
     Some(SearchSpec {
         method: method?,
         combinations: combinations?,
         folds: folds?,
+        refit: refit?,
         constraints: constraints?,
         metric: metric?,
         goal: goal?,

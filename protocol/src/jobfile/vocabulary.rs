@@ -87,6 +87,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "combinations",
             "repeat",
             "folds",
+            "refit",
             "constraints",
             "metric",
             "goal",

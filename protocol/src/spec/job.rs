@@ -131,6 +131,9 @@ impl JobSpec {
     /// The reason why not.
     pub fn check_folds(&self, data: &DataManifest) -> Result<(), String> {
         let Some(folds) = self.search.folds else {
+            if self.search.refit {
+                return Err("`search.refit` needs `search.folds`".into());
+            }
             return match self.data.valid {
                 Split::Folds => {
                     Err("the data has no validation rows, and `search.folds` isn't given".into())
@@ -292,6 +295,9 @@ pub struct SearchSpec {
     /// evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds: Option<u32>,
+    /// Whether the best configuration is trained on all folds in the end, for as many epochs as its folds' best had in the mean.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refit: bool,
     /// Constraints that every trial satisfies: combinations that don't are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]

@@ -26,6 +26,7 @@ impl SearchSpec {
             method,
             combinations: CombinationRule::All,
             folds: None,
+            refit: false,
             constraints,
             metric,
             goal,

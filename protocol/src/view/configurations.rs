@@ -28,7 +28,8 @@ pub struct Configuration {
 #[must_use]
 pub fn configurations(trials: &[TrialView], goal: Goal) -> Vec<Configuration> {
     let mut groups: BTreeMap<(String, String), (Choices, u64, Vec<f64>)> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.choices.keys().any(|name| is_replicate(name))) {
+    let is_replicated = |trial: &&TrialView| trial.choices.keys().any(|name| is_replicate(name));
+    for trial in trials.iter().filter(is_replicated).filter(|trial| trial.refit.is_none()) {
         let mut choices = trial.choices.clone();
         choices.retain(|name, _| !is_replicate(name));
         // JSON of the same values is the same text.

@@ -4,7 +4,8 @@
     search.fit(X, y)
     search.predict(X_new), search.best_params_, search.cv_results_
 
-Trials are compared on a fixed share of the rows (`valid`), one split, and not by cross-validation. The best one predicts as it is.
+Trials are compared on a fixed share of the rows (`valid`), and the best one predicts as it is. With `cv=5` they are compared by the mean
+over five folds, and the best configuration is trained on all rows.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import sojourn
+from sojourn.adapters.cv_results import params_of, results_of
 from sojourn.job.predictor import Predictor
 from sojourn.search.data import array
 
@@ -33,7 +35,7 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
     """A search whose best model predicts: a classifier, or with `loss="mse"` a regressor.
 
     `model`, `space`, `epochs`, `trials`, `method`, `stopping`, `metric`, `loss` and `valid` are those of `sojourn.Search`,
-    `options` has more of its arguments, and `server` is where it runs. Features are scaled to mean 0 and deviation 1 unless
+    `cv` is its `folds`, with `refit`; `options` has more of its arguments, and `server` is where it runs. Features are scaled to mean 0 and deviation 1 unless
     `scale` says otherwise.
 
     After `fit`: `job_`, `best_params_`, `best_score_`, `best_index_`, `cv_results_`, `classes_` of a classifier,
@@ -52,6 +54,7 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
         metric: str | None = None,
         loss: str | None = None,
         valid: float = 0.2,
+        cv: int | None = None,
         scale: str = "standard",
         options: Mapping[str, Any] | None = None,
         server: sojourn.Server | None = None,
@@ -65,6 +68,7 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
         self.metric = metric
         self.loss = loss
         self.valid = valid
+        self.cv = cv
         self.scale = scale
         self.options = options
         self.server = server
@@ -80,9 +84,11 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
                 raise ValueError("a classifier needs more than one class")
         search = sojourn.Search(
             self.model or sojourn.mlp(hidden=[64]),
-            sojourn.Data((array(X), array(labels)), scale=self.scale),
+            sojourn.Data((array(X), array(labels)), scale=self.scale, stratified=bool(self.cv) and not self._is_regressor()),
             epochs=self.epochs,
-            valid=self.valid,
+            valid=None if self.cv else self.valid,
+            folds=self.cv,
+            refit=True if self.cv else None,
             space=self.space,
             trials=self.trials,
             method=self.method,
@@ -96,21 +102,15 @@ class SojournSearchCV(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _take_results(self) -> None:
-        trials = self.job_.trials()
-        best = self.job_.best
+        trials, best = self.job_.trials(), self.job_.best
         self._predictor = best.predictor
         sign = -1.0 if self.job_.status.metric in LOWER_IS_BETTER else 1.0
-        scores = np.array([np.nan if trial.value is None else sign * trial.value for trial in trials])
-        order = np.argsort(np.argsort(-np.where(np.isnan(scores), -np.inf, scores), kind="stable"), kind="stable")
-        self.cv_results_ = {
-            "params": [dict(trial.values) for trial in trials],
-            "split0_test_score": scores,
-            "mean_test_score": scores,
-            "rank_test_score": order + 1,
-        }
-        self.best_index_ = next(index for index, trial in enumerate(trials) if trial.trial == best.trial)
-        self.best_params_ = dict(best.values)
-        self.best_score_ = sign * best.value
+        tried = trials.configurations()
+        self.cv_results_, scores = results_of(tried, sign)
+        chosen = trials.folds_of(next(trial for trial in trials if trial.trial == best.trial))
+        self.best_index_ = tried.index(chosen)
+        self.best_params_ = params_of(chosen[0])
+        self.best_score_ = float(scores[self.best_index_])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The class, or the number, for each row of `X`, `[rows]`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,10 +24,10 @@ class Best:
     """A trial at its best epoch.
 
     `trial` is its number, `values` has its settings where the search varies, `metrics` the means over rows by name,
-    `value` that of the job's metric, and `epoch` the epoch, counted from 0.
+    `value` that of the job's metric, and `epoch` the epoch, counted from 0. The final model of cross-validation has the means of its folds.
     """
 
-    def __init__(self, job: Job, trial: Trial) -> None:
+    def __init__(self, job: Job, trial: Trial, metrics: Mapping[str, float] | None = None) -> None:
         """Raises `ValueError` for a trial without an evaluated epoch."""
         if trial.value is None or trial.best_epoch is None:
             raise ValueError(f"trial {trial.trial} has no evaluated epoch")
@@ -36,7 +36,7 @@ class Best:
         self.trial = trial.trial
         self.name = trial.name
         self.values = trial.values
-        self.metrics = trial.metrics
+        self.metrics = trial.metrics if metrics is None else metrics
         self.value: float = trial.value
         self.epoch: int = trial.best_epoch
 

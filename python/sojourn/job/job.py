@@ -10,6 +10,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from sojourn.job.best import Best
@@ -96,10 +97,14 @@ class Job:
 
     def trial(self, trial: int) -> Best:
         """Another trial at its best epoch, to predict with or to export. Raises `SojournError` where none was evaluated."""
-        found = next((one for one in self.trials() if one.trial == trial), None)
+        trials = self.trials()
+        found = next((one for one in trials if one.trial == trial), None)
         if found is None or found.value is None:
             raise SojournError(f"trial {trial} of job {self.number} has no evaluated epoch")
-        return Best(self, found)
+        if found.refit is None:
+            return Best(self, found)
+        of_folds = [fold.metrics for fold in trials.folds_of(found)]
+        return Best(self, found, {name: fmean(of[name] for of in of_folds) for name in of_folds[0]})
 
     def events(self, after: int = 0) -> Iterator[dict[str, Any]]:
         """The job's history, in order, as `sojourn events --json` prints it; behind the journal's position `after`."""

@@ -111,7 +111,8 @@ class Trial:
 
     `values` has what it took where the search varies, by the last words of the settings' names. `phase` is `not_started`,
     `running`, `finished`, `pruned`, `failed` or `cancelled`; `reason` says why it ended early, or by which error. `value` is its
-    best value of the job's metric, after the epoch `best_epoch`. `checkpoint` is the SHA-256 of its last checkpoint.
+    best value of the job's metric, after the epoch `best_epoch`. `checkpoint` is the SHA-256 of its last checkpoint. `refit` is, of
+    the final model of cross-validation, the first trial of its configuration: its value is the mean of the folds.
     """
 
     trial: int
@@ -125,6 +126,7 @@ class Trial:
     curve: tuple[Point, ...] = field(repr=False)
     checkpoint: str | None
     reason: str | None
+    refit: int | None
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod
@@ -147,12 +149,29 @@ class Trial:
             curve=curve,
             checkpoint=(view.get("checkpoint") or {}).get("sha256"),
             reason=error or view.get("stopped"),
+            refit=view.get("refit"),
             raw=view,
         )
 
 
 class Trials(list[Trial]):
     """The trials of a job, in the order of their numbers."""
+
+    def configurations(self) -> list[list[Trial]]:
+        """The trials by configuration: those of all folds together, in order, without the final model; without folds each alone."""
+        found: list[list[Trial]] = []
+        for trial in self:
+            if trial.refit is not None:
+                continue
+            if trial.values.get("fold", 0) == 0:
+                found.append([])
+            found[-1].append(trial)
+        return found
+
+    def folds_of(self, trial: Trial) -> list[Trial]:
+        """The trials that a trial is compared with as one: the folds of its configuration, or of that which it trains on all rows."""
+        first = trial.trial if trial.refit is None else trial.refit
+        return next(folds for folds in self.configurations() if any(one.trial == first for one in folds))
 
     def to_pandas(self) -> pandas.DataFrame:
         """A frame with a row for each trial: `trial`, `name`, `phase`, `epochs`, `value`, `best_epoch`, values and metrics.

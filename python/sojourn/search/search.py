@@ -53,6 +53,7 @@ class Search:
         wall_time: str | None = None,
         repeat: int | None = None,
         folds: int | None = None,
+        refit: bool | None = None,
         constraints: Sequence[str] | None = None,
         batch_size: int | Dimension | str | None = None,
         optimizer: str | Mapping[str, object] | Dimension | None = None,
@@ -75,7 +76,8 @@ class Search:
         - `space`: settings by name; each is a dimension, or a value for all trials. `lr`, `batch_size` and the like go where the
           job file has them, all other names to the models; `model.lr` and `optimizer.lr` tell two of one name apart.
         - `folds`: each configuration is trained so many times, each time without another part of the rows, on which it is evaluated;
-          configurations are compared by the mean. `valid` is left out then.
+          configurations are compared by the mean. `valid` is left out then. With `refit=True` the best configuration is trained on all
+          rows in the end.
         - `training`, `search`, `metrics`, `placement`: keys of these tables that have no argument of their own.
         - `folder`: where data, models and job files are written.
 
@@ -101,6 +103,7 @@ class Search:
                 "search.wall_time": wall_time,
                 "search.repeat": repeat,
                 "search.folds": folds,
+                "search.refit": refit,
                 "search.constraints": constraints,
             }
         )

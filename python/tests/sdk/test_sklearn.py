@@ -27,6 +27,15 @@ said = {
     "same": bool((again.predict(X) == search.predict(X)).all()), "proba": search.predict_proba(X[:2]).shape,
     "r2": numbers.score(X[:, :3], X[:, 3]) > 0.8, "has proba": hasattr(numbers, "predict_proba"), "lower": numbers.best_score_ < 0,
 }
+folded = SojournSearchCV(sojourn.mlp(hidden=[16]), space, epochs=10, trials=2, method="random", cv=3).fit(X, names)
+splits = np.array([folded.cv_results_[f"split{n}_test_score"] for n in range(3)])
+final = folded.job_.best
+said |= {
+    "folds": folded.job_.status.trials, "means": bool(np.allclose(splits.mean(axis=0), folded.cv_results_["mean_test_score"])),
+    "final": [bool(np.isclose(folded.best_score_, splits.mean(axis=0).max())), bool(np.isclose(final.value, folded.best_score_))],
+    "cv params": list(folded.best_params_), "cv score": folded.score(X, names) > 0.8,
+    "refit": final.trial == 6 and bool(np.isclose(final.metrics["valid/accuracy"], final.value)),
+}
 checks = check_estimator(SojournSearchCV(epochs=8, options={"batch_size": 8}), on_fail=None, on_skip=None)
 said["failed"] = [(check["check_name"], repr(check["exception"])) for check in checks if check["status"] == "failed"]
 said["checks"] = len(checks) > 40
@@ -49,6 +58,12 @@ class Estimators(Site):
             "r2": True,
             "has proba": False,
             "lower": True,
+            "folds": 7,
+            "means": True,
+            "final": [True, True],
+            "cv params": ["lr"],
+            "cv score": True,
+            "refit": True,
             "failed": [],
             "checks": True,
         }

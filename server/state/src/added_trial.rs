@@ -30,6 +30,9 @@ pub struct AddedTrial {
     /// The number of the fold that it is trained without, where there are folds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fold: Option<u32>,
+    /// The first trial of the configuration that it trains on all folds, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<TrialId>,
     /// Where it goes on from, if it doesn't begin anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<CloneOf>,
@@ -60,6 +63,7 @@ impl AddedTrial {
         if let Architecture::Graph(graph) = &mut config.model {
             graph.exported = graph.exported.as_ref().map(ExportedGraph::name_only);
         }
-        Self { model, config, choices, seed, fold, from: None, replaces: None, allowed: None }
+        let (refit, from, replaces, allowed) = (None, None, None, None);
+        Self { model, config, choices, seed, fold, refit, from, replaces, allowed }
     }
 }

@@ -4,15 +4,23 @@ use super::{
     Job,
     trial::{Best, Trial, TrialEnd, is_better},
 };
-use sojourn_protocol::{cross_validation::mean_over_folds, ids::TrialId, quantity::to_usize};
+use sojourn_protocol::{
+    cross_validation::mean_over_folds,
+    ids::TrialId,
+    quantity::{SaturatingFrom as _, to_usize},
+};
 
 impl Job {
-    /// The best trial, ties to the lower id. Of a job with folds the best trial of the best configuration.
+    /// The best trial, ties to the lower id. Of a job with folds that of the best configuration: the one that was trained on all folds,
+    /// once it is there, else its best fold.
     #[must_use]
     pub fn best(&self) -> Option<(TrialId, Best)> {
         match self.spec.search.folds {
             None => self.best_of(&self.trials),
-            Some(_) => self.best_of(self.best_configuration()?.0),
+            Some(_) => {
+                let (trials, _) = self.best_configuration()?;
+                self.refitted(trials).or_else(|| self.best_of(trials))
+            }
         }
     }
 
@@ -30,7 +38,34 @@ impl Job {
 
     /// The job's configurations, as the search compares them: the trials of all folds, in order, or each trial for itself.
     pub fn configurations(&self) -> impl Iterator<Item = &[Trial]> {
-        self.trials.chunks(self.trials_per_comparison())
+        (0..self.configuration_count()).map(|number| self.configuration(number))
+    }
+
+    /// How many configurations there are.
+    #[must_use]
+    pub fn configuration_count(&self) -> u32 {
+        let compared = self.trials.len().saturating_sub(self.refits.len());
+        u32::saturating_from(compared.div_ceil(self.trials_per_comparison()))
+    }
+
+    /// The trials of a configuration by its number, counted from 0; none of a number that there isn't.
+    #[must_use]
+    pub fn configuration(&self, number: u32) -> &[Trial] {
+        let of_each = self.trials_per_comparison();
+        let mut first = to_usize(number).saturating_mul(of_each);
+        for refit in &self.refits {
+            first += usize::from(to_usize(refit.0) <= first);
+        }
+        let end = first.saturating_add(of_each).min(self.trials.len());
+        self.trials.get(first..end).unwrap_or_default()
+    }
+
+    /// The number of the configuration that a trial is of. One that trains on all folds is of none: it gets the number of the next one.
+    #[must_use]
+    pub fn configuration_of(&self, trial: TrialId) -> u32 {
+        let before = self.refits.iter().filter(|refit| **refit < trial).count();
+        let compared = to_usize(trial.0).saturating_sub(before);
+        u32::saturating_from(compared / self.trials_per_comparison())
     }
 
     /// How many trials are compared as one: those of all folds, at least 1.
@@ -41,11 +76,10 @@ impl Job {
 
     /// The configuration with the best mean over its folds, of those that have a value for each and of which none has failed; ties to the
     /// first. With that mean.
-    fn best_configuration(&self) -> Option<(&[Trial], f64)> {
+    pub(super) fn best_configuration(&self) -> Option<(&[Trial], f64)> {
         let mut best: Option<(&[Trial], f64)> = None;
         for trials in self.configurations() {
-            let value = |trial: &Trial| Some(trial.best?.value);
-            let Some(mean) = mean_of(trials, value) else { continue };
+            let Some(mean) = mean_of(trials) else { continue };
             if is_better(self.spec.search.goal, mean, best.map(|(_, mean)| mean)) {
                 best = Some((trials, mean));
             }
@@ -66,9 +100,8 @@ impl Job {
                     let is_it = fold.id == trial && is_better(goal, value, known);
                     if is_it { Some(value) } else { known }
                 };
-                let number = to_usize(trial.0) / self.trials_per_comparison();
-                let trials = self.configurations().nth(number).unwrap_or_default();
-                let Some(mean) = mean_of(trials, of) else { return true };
+                let trials = self.configuration(self.configuration_of(trial));
+                let Some(mean) = mean_by(trials, of) else { return true };
                 (mean, self.best_configuration().map(|(_, mean)| mean))
             }
         };
@@ -76,8 +109,12 @@ impl Job {
     }
 }
 
-/// The mean of the folds' values; none where one has none, or has failed.
-fn mean_of(trials: &[Trial], value: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
+/// The mean of the folds' best values; none where one has none, or has failed.
+pub(super) fn mean_of(trials: &[Trial]) -> Option<f64> {
+    mean_by(trials, |trial| Some(trial.best?.value))
+}
+
+fn mean_by(trials: &[Trial], value: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
     let failed = |trial: &Trial| matches!(trial.end, Some(TrialEnd::Failed(_)));
     let values = trials.iter().map(|trial| value(trial).filter(|_| !failed(trial)));
     let values = values.collect::<Option<Vec<f64>>>()?;

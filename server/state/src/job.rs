@@ -94,6 +94,9 @@ pub struct Job {
     pub priorities: BTreeMap<TrialId, i32>,
     /// The job's trials; a [`TrialId`] is an index here.
     pub trials: Vec<Trial>,
+    /// Those that train a configuration on all folds, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refits: Vec<TrialId>,
     /// Requested evaluations that are open, in the order of the requests.
     #[serde(default)]
     pub extras: Vec<ExtraEvaluation>,
@@ -161,9 +164,10 @@ impl Job {
         let is_whole = suggested == wanted;
         let search = SearchProgress { suggested, wanted, ..SearchProgress::default() };
         let search = if is_whole { SearchProgress::default() } else { search };
+        let of_each = spec.search.folds.unwrap_or(1).max(1);
         let trials = (0u32..).zip(all).map(|(n, trial)| {
             let trial_id = TrialId(n);
-            let new = new_trial(&spec, &data, trial_id, trial);
+            let new = new_trial(&spec, &data, trial_id, n / of_each, trial);
             new.map_err(|source| FoldFault::InvalidModel { job: id, trial: trial_id, source })
         });
         let trials: Vec<Trial> = trials.collect::<Result<_, _>>()?;
@@ -200,6 +204,7 @@ impl Job {
             priorities: BTreeMap::new(),
             open: Open::of(&trials),
             trials,
+            refits: Vec::new(),
             extras: Vec::new(),
             hosts: BTreeMap::new(),
             load,
@@ -343,7 +348,7 @@ impl Job {
     /// Ends the job where all its trials have ended, and its best trial was tested if that is wanted. Where that test
     /// is due, it is opened: then the checkpoint is given, to which the job refers from now on.
     pub(super) fn settle(&mut self, at: UnixMillis) -> Option<BlobRef> {
-        if self.end.is_some() || !self.search_ended() {
+        if self.end.is_some() || !self.search_ended() || self.refit_due().is_some() {
             return None;
         }
         let finished = self.trials.iter().any(|trial| trial.end == Some(TrialEnd::Finished));
@@ -399,14 +404,6 @@ impl Job {
     }
 }
 
-/// The number of the configuration that a trial is of, as the search counts them: [`Job::configurations`].
-fn configuration_of(trial: TrialId, fold: Option<Fold>) -> TrialId {
-    match fold {
-        None => trial,
-        Some(fold) => TrialId(trial.0.checked_div(fold.of).unwrap_or(trial.0)),
-    }
-}
-
 fn new_chain(
     spec: &JobSpec,
     data: &DataManifest,
@@ -424,10 +421,12 @@ fn new_chain(
     }
 }
 
+/// A trial that has trained nothing; `configuration` is the number of its configuration, as [`Job::configurations`] counts them.
 pub(super) fn new_trial(
     spec: &JobSpec,
     data: &DataManifest,
     id: TrialId,
+    configuration: u32,
     trial: sojourn_workgen::Trial,
 ) -> Result<Trial, ModelError> {
     let training = trial.config.training;
@@ -436,7 +435,7 @@ pub(super) fn new_trial(
     let checkpoint_bytes = CheckpointLayout::of(&context)?.file_bytes();
     let flops_per_row =
         sojourn_model::flops_per_row(&context.config.model, &context.shape, context.outputs)?;
-    let configuration = configuration_of(id, fold);
+    let configuration = TrialId(configuration);
     let epochs =
         sojourn_workgen::search::first_epochs(&spec.search, configuration, training.epochs);
     let chain = new_chain(spec, data, id, fold, epochs, &context);
@@ -445,6 +444,7 @@ pub(super) fn new_trial(
         choices: trial.choices,
         seed: trial.seed,
         fold,
+        refit: None,
         initial_seed: seeds::initial_weights(trial.seed.unwrap_or(spec.seed), id),
         initial_weights: spec.initial_weights(trial.model),
         origin: None,

@@ -36,6 +36,7 @@ mod merging;
 mod open;
 mod parties;
 mod queries;
+mod refit;
 mod reliability;
 mod requested_evaluation;
 mod residence;

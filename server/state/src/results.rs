@@ -110,6 +110,7 @@ impl State {
             return Err(FoldFault::NotMerging(id));
         }
         let ends = KeptEnds::of(&self.known_job(job)?.spec, self.owners.has_issued());
+        let value_of_refit = self.known_job(job)?.value_of_refit(known);
         // Nothing was changed before, and nothing fails from here on.
         let NextPart { start, end, chain, through, then, load } = part;
         self.end_report(id, PastState::Ended(ReportEnd::Assimilated { version }), at)?;
@@ -143,6 +144,10 @@ impl State {
             if let Advance::Epoch(epoch) = through.last {
                 let train = std::mem::take(&mut trial.train_sums);
                 trial.keep_epoch(epoch, checkpoint, ends);
+                if trial.refit.is_some() {
+                    trial.refit_epoch_over(epoch, checkpoint, value_of_refit);
+                    return;
+                }
                 trial.evaluations.insert(
                     epoch,
                     PendingEvaluation {
@@ -157,6 +162,10 @@ impl State {
             }
         })?;
         self.known_job_mut(job)?.load = load;
+        if self.known_trial(job, trial)?.end.is_some() {
+            // Others end with an evaluation.
+            self.settle(job, at)?;
+        }
         Ok(())
     }
 

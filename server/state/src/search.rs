@@ -110,15 +110,16 @@ impl Job {
 
     fn added(&self, added: &AddedTrial) -> Result<Trial, FoldFault> {
         let id = TrialId(u32::saturating_from(self.trials.len()));
-        let AddedTrial { model, mut config, choices, seed, fold, from, replaces, allowed } =
+        let AddedTrial { model, mut config, choices, seed, fold, refit, from, replaces, allowed } =
             added.clone();
-        if let Some(trial) = replaces.filter(|trial| self.trial(*trial).is_none()) {
+        let mut others = [replaces, refit].into_iter().flatten();
+        if let Some(trial) = others.find(|trial| self.trial(*trial).is_none()) {
             return Err(FoldFault::UnknownTrial { job: self.id, trial });
         }
         self.spec.restore_graph(model, &mut config);
         let minibatches = config.training.minibatches();
         let trial = sojourn_workgen::Trial { model, config, choices, seed, fold };
-        let new = new_trial(&self.spec, &self.data, id, trial);
+        let new = new_trial(&self.spec, &self.data, id, self.configuration_of(id), trial);
         let mut new =
             new.map_err(|source| FoldFault::InvalidModel { job: self.id, trial: id, source })?;
         let epochs = allowed.unwrap_or_else(|| new.chain.epochs());
@@ -133,7 +134,7 @@ impl Job {
             (new.class, new.mixed) = parent.map_or((None, false), |of| (of.class, of.mixed));
             new.origin = Some(origin);
         }
-        new.replaces = replaces;
+        (new.replaces, new.refit) = (replaces, refit);
         new.chain = self.new_chain(&new, epochs);
         new.renew_merging();
         Ok(new)
@@ -172,6 +173,7 @@ impl State {
             }
             let known = self.known_job_mut(job)?;
             known.kept.change_checkpoints(0, new.kept_bytes());
+            known.refits.extend(new.refit.map(|_| new.id));
             known.trials.push(new);
         }
         let replaced = added.iter().filter(|one| one.replaces.is_some());

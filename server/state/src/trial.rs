@@ -42,6 +42,9 @@ pub struct Trial {
     /// The fold that it is trained without and evaluated on, where there are folds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fold: Option<Fold>,
+    /// The first trial of the configuration that it trains on all folds, where it does: such a trial isn't evaluated by the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<TrialId>,
     /// The initial weights, where the job file names some.
     #[serde(rename = "given", default, skip_serializing_if = "Option::is_none")]
     pub initial_weights: Option<BlobRef>,

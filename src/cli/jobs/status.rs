@@ -195,6 +195,17 @@ fn over_folds(view: &JobView, goal: Goal, trials: &[TrialView]) -> Option<String
     ))
 }
 
+/// The final model of cross-validation, where the best trial is it.
+fn final_model(view: &JobView, trials: &[TrialView]) -> Option<String> {
+    let best = view.best.as_ref()?.trial;
+    let trial = trials.iter().find(|trial| trial.trial == best && trial.refit.is_some())?;
+    let epochs = text::counted(u64::from(trial.epochs), "epoch");
+    Some(format!(
+        "{:<12} trial {best}, trained on all folds for {epochs}; its {} is the mean of the folds",
+        "final model", view.metric
+    ))
+}
+
 fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialView>) -> String {
     let goal = spec.search.goal;
     let mut lines = vec![format!("job {} `{}` {}", view.job, view.name, view.state.name())];
@@ -203,6 +214,7 @@ fn page(view: &JobView, spec: &JobSpec, labels: &Labels, mut trials: Vec<TrialVi
     if spec.search.folds.is_some() && spec.seeds.is_empty() {
         lines.extend(over_folds(view, goal, &trials));
     }
+    lines.extend(final_model(view, &trials));
     trials.sort_by(|a, b| TrialView::leader_board(goal, a, b));
     let hidden = view.trials.saturating_sub(BOARD);
     let mut grid = trials::board(&view.metric);

@@ -81,6 +81,7 @@ fn state_of(trial: &TrialView) -> String {
         },
         TrialState::Finished => match &trial.stopped {
             Some(why) => format!("{}: {why}", said("finished")),
+            None if trial.refit.is_some() => "finished: trained on all folds".to_owned(),
             None => "finished".to_owned(),
         },
         TrialState::Failed { error } => format!("{}: {error}", said("failed")),

@@ -57,8 +57,14 @@ pub(crate) async fn of(
             (data.train_rows.saturating_sub(held_out), held_out)
         }
     };
-    let work = SearchWork::of(&job.trials, data.shape, data.outputs, rows)
-        .map_err(|error| Failure::call(format!("a model can't be built: {error}")))?;
+    let unbuilt = |error| Failure::call(format!("a model can't be built: {error}"));
+    let mut work = SearchWork::of(&job.trials, data.shape, data.outputs, rows).map_err(unbuilt)?;
+    if job.spec.search.refit {
+        // The final model is one of these, on all rows.
+        let rows = (data.train_rows, 0);
+        let each = SearchWork::of(&job.trials, data.shape, data.outputs, rows);
+        work = work.and_largest_of(&each.map_err(unbuilt)?);
+    }
     Ok(prices(&work, &types).into_iter().map(Price::from).collect())
 }
 

@@ -85,6 +85,9 @@ struct Report {
     /// Folds of the training shards, each of which is validated on in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     folds: Option<u32>,
+    /// Whether the best configuration is trained on all of them in the end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    refit: bool,
     test: Vec<u32>,
     /// Rows that are left out because they can't be read, by their source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -233,11 +236,12 @@ fn check_models(trials: &[Trial], data: &Surveyed<'_>) -> Result<Models, Failure
     Ok(models)
 }
 
-/// Hops of an epoch of all trials together.
+/// Hops of an epoch of all trials together, and of the final model where there is to be one.
 fn hops_per_epoch(spec: &JobSpec, trials: u64, shards: u64) -> u64 {
     let Some(folds) = spec.search.folds else { return trials.saturating_mul(shards) };
     let trained = (0..folds).filter_map(|fold| Some(spec.fold(fold)?.trained_of(shards)));
-    (trials / u64::from(folds)).saturating_mul(trained.sum())
+    let of_trials = (trials / u64::from(folds)).saturating_mul(trained.sum());
+    of_trials.saturating_add(if spec.search.refit { shards } else { 0 })
 }
 
 fn report(job: &Job, checked: Checked) -> Report {
@@ -257,6 +261,7 @@ fn report(job: &Job, checked: Checked) -> Report {
         local_epochs: job.spec.training.local_epochs,
         hops: u64::from(epochs) * hops_per_epoch(&job.spec, to_u64(trials), shards),
         folds: job.spec.search.folds,
+        refit: job.spec.search.refit,
         features: summary.width,
         classes: match &summary.labels {
             Labels::Classes(names) => Some(names.len()),
@@ -293,6 +298,10 @@ fn text(args: &Args, report: &Report) -> String {
             Some(folds) => format!("valid   each of {folds} folds of these in turn"),
         },
     ];
+    if report.refit {
+        let final_model = "then the best configuration on all of them, as long as its folds were at their best in the mean";
+        lines.push(format!("refit   {final_model}"));
+    }
     if let Some(why) = &report.shards_because {
         lines.push(format!("shards  {why}; `submit` asks the server for its hosts"));
     }
@@ -326,7 +335,7 @@ fn text(args: &Args, report: &Report) -> String {
     let trials = text::counted(u64::saturating_from(report.trials), "trial");
     let epochs = text::counted(u64::from(report.epochs), "epoch");
     let hops = text::counted(report.hops, "hop");
-    let most = if report.schedule.stops_early() { "at most " } else { "" };
+    let most = if report.schedule.stops_early() || report.refit { "at most " } else { "" };
     let bound = if report.schedule.is_outside() { "at most " } else { "" };
     let passes = match report.local_epochs {
         1 => String::new(),

@@ -473,8 +473,10 @@ fn folds_take_the_place_of_validation_rows() {
     let job = with("", "folds = 5\nrepeat = 2").unwrap();
     assert_eq!((job.search.folds, &job.data.valid), (Some(5), &Split::Folds));
     assert_eq!(job.trials_per_configuration(), 10);
+    assert!(!job.search.refit && with("", "folds = 5\nrefit = true").unwrap().search.refit);
     assert_eq!(with("", "repeat = 2").unwrap().search.folds, None);
     for (data, search, told) in [
+        ("", "refit = true", "`search.refit` is for `folds`"),
         ("", "folds = 1", "`search.folds` is 1"),
         ("", "folds = 1000", "`search.folds` is 1000"),
         ("valid = 0.2", "folds = 5", "`data.valid` can't go with `search.folds`"),

@@ -155,6 +155,11 @@ pub(super) fn to_extend(
             let known = job.trial(trial).ok_or_else(|| {
                 ApiError::new(ErrorKind::NotFound, format!("job {id} has no trial {trial}"))
             })?;
+            if known.refit.is_some() {
+                return conflict(format!(
+                    "trial {trial} of job {id} has as many epochs as the folds of its configuration had at their best: extend the job, and its best configuration is trained anew"
+                ));
+            }
             std::slice::from_ref(known)
         }
     };
@@ -164,6 +169,8 @@ pub(super) fn to_extend(
     let is_back = |of: &Trial| of.is_running() && of.chain.epochs() < of.epochs();
     let revives = |of: &Trial| trial.is_some() && (is_stopped(of) || is_back(of));
     let can = |trial: &Trial| match trial.end {
+        // Its length is that of its folds.
+        _ if trial.refit.is_some() => false,
         None | Some(TrialEnd::Finished) => {
             trial.stopped.is_none() || trial.lacks_time() || revives(trial)
         }

@@ -34,7 +34,23 @@ impl JobHandler<'_> {
         if suggested.any() {
             self.decide_on_trials(job, slots)?;
         }
+        self.refit(job)?;
         self.results.ledger.index.searches_mut().decided(job, suggested.has_more());
+        Ok(())
+    }
+
+    /// Where the search is over: has its best configuration trained on all folds, if that is wanted.
+    fn refit(&mut self, job: JobId) -> Result<(), CoreFault> {
+        let known = self.state().jobs.get(&job);
+        let Some((known, trial)) = known.and_then(|known| Some((known, known.refit_due()?))) else {
+            return Ok(());
+        };
+        let (trials, first) = (vec![trial], known.trials.len());
+        let why = "the best in the mean of its folds, trained on all of them".to_owned();
+        let (suggested, nonce, by) = (0, None, None);
+        self.record(Event::TrialsAdded { job, trials, suggested, why, nonce, by })?;
+        self.look_at_added(job, first);
+        self.results.ledger.planner.outdate_plan(job);
         Ok(())
     }
 

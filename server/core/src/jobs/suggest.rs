@@ -219,7 +219,7 @@ impl Known {
         }
         // Trials that differ in their seeds and folds alone are one combination.
         let mut combinations: BTreeMap<String, (u32, Choices, Vec<Outcome>)> = BTreeMap::new();
-        for trial in &job.trials {
+        for trial in job.trials.iter().filter(|trial| trial.refit.is_none()) {
             let mut choices = trial.choices.clone();
             choices.retain(|name, _| !is_replicate(name));
             let key = format!("{} {}", trial.model, serde_json::json!(choices));

@@ -105,7 +105,7 @@ impl Views<'_> {
             hops: progress.hops,
             hops_expected: progress.expected_hops,
             evaluations: counters.evaluations,
-            evaluations_expected: progress.expected_epochs,
+            evaluations_expected: progress.expected_evaluations,
             leases_live: counters.leases_live,
             leases_expired: counters.leases_expired,
             leases_returned: counters.leases_returned,
@@ -160,6 +160,8 @@ impl Views<'_> {
     }
 
     fn trial(&self, job: &Job, trial: &Trial) -> TrialView {
+        // Its folds may have got better since.
+        let of_folds = job.value_of_refit(trial);
         TrialView {
             trial: trial.id,
             name: trial.name(),
@@ -180,6 +182,7 @@ impl Views<'_> {
             version: trial.version,
             checkpoint: trial.checkpoint.filter(|_| !job.thinned),
             numeric_class: trial.class,
+            refit: trial.refit,
             curve: trial.curve.iter().cloned().map(CurveView::from).collect(),
             stopped: trial.stopped_because(&job.spec.search),
             rung: rung(job, trial),
@@ -187,7 +190,7 @@ impl Views<'_> {
                 trial: trial.id,
                 name: trial.name(),
                 epoch: best.epoch,
-                value: best.value,
+                value: of_folds.unwrap_or(best.value),
                 checkpoint: best.checkpoint,
                 unverified: job.unverified_of(trial),
             }),

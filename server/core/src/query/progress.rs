@@ -14,8 +14,8 @@ pub(super) struct Progress {
     pub(super) hops: u64,
     /// Hops that the trials are expected to have in the end, as far as is known.
     pub(super) expected_hops: u64,
-    /// Epochs that the trials are expected to train, as far as is known.
-    pub(super) expected_epochs: u64,
+    /// Evaluations of the search that the trials are expected to have, as far as is known: one for each epoch.
+    pub(super) expected_evaluations: u64,
 }
 
 impl Progress {
@@ -34,7 +34,8 @@ impl Progress {
             of.finished += u32::from(trial.end == Some(TrialEnd::Finished));
             of.failed += u32::from(matches!(trial.end, Some(TrialEnd::Failed(_))));
             of.hops += hops;
-            of.expected_epochs += epochs;
+            // A trial on all folds is evaluated on none.
+            of.expected_evaluations += if trial.refit.is_none() { epochs } else { 0 };
             of.expected_hops +=
                 if ends_early && !trial.is_running() { hops } else { epochs * per_epoch };
         }

@@ -44,6 +44,7 @@ mod priority;
 mod proved;
 mod provisional;
 mod recovery;
+mod refits;
 mod reliability;
 mod replicas;
 mod requested_evaluations;

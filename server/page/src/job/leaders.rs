@@ -321,6 +321,7 @@ mod tests {
             version: Version(0),
             checkpoint: None,
             numeric_class: None,
+            refit: None,
             curve: Vec::new(),
             stopped: None,
             rung: None,

@@ -63,6 +63,7 @@ fn decides(job: &Job) -> bool {
     let is_outside = search.method.is_outside();
     search.stopping.is_some()
         || search.total_epochs.is_some()
+        || search.refit
         || matches!(search.method, SearchMethod::Pbt(_))
         || (job.search.is_open() && !is_outside)
         || job.ended_by_program().is_some()

@@ -80,7 +80,12 @@ impl KnownSearch {
         Self {
             of_each: job.trials_per_comparison(),
             search,
-            busy: job.trials.iter().filter(|trial| trial.is_busy()).map(|trial| trial.id).collect(),
+            busy: job
+                .trials
+                .iter()
+                .filter(|trial| trial.refit.is_none() && trial.is_busy())
+                .map(|trial| trial.id)
+                .collect(),
             changed: BTreeSet::new(),
             lost: (0..)
                 .zip(job.configurations())
@@ -93,20 +98,20 @@ impl KnownSearch {
     /// Is told of the configurations whose trials have changed, and of those that have been added.
     fn renew(&mut self, job: &Job) {
         self.search.expect_more(job.search.is_open());
-        let of_each = self.of_each;
-        let known = self.search.trials().len();
+        let known = u32::saturating_from(self.search.trials().len());
         let changed = std::mem::take(&mut self.changed);
-        let changed: BTreeSet<usize> = changed
+        let changed: BTreeSet<u32> = changed
             .into_iter()
-            .map(|trial| to_usize(trial.0) / of_each)
+            .filter(|trial| !job.refits.contains(trial))
+            .map(|trial| job.configuration_of(trial))
             .take_while(|of| *of < known)
             .collect();
-        let added = known..job.trials.len().div_ceil(of_each);
+        let added = known..job.configuration_count();
         for number in changed.into_iter().chain(added) {
-            let first = number * of_each;
-            let trials = job.trials.get(first..(first + of_each).min(job.trials.len()));
-            let Some(trials) = trials.filter(|trials| !trials.is_empty()) else { continue };
-            let number = u32::saturating_from(number);
+            let trials = job.configuration(number);
+            if trials.is_empty() {
+                continue;
+            }
             self.search.update(TrialId(number), progress_of(trials, job));
             for trial in trials {
                 if trial.is_busy() {
@@ -143,7 +148,7 @@ impl KnownSearch {
 fn for_each_fold(job: &Job, decision: Decision) -> Vec<Decision> {
     let (Decision::Continue { trial: number, .. } | Decision::Stop { trial: number, .. }) =
         decision;
-    let trials = job.configurations().nth(to_usize(number.0)).unwrap_or_default();
+    let trials = job.configuration(number.0);
     let running = trials.iter().filter(|trial| trial.is_running());
     let of = |of: &Trial| match &decision {
         Decision::Continue { epochs, why, .. } => (of.chain.epochs() < *epochs)

@@ -240,22 +240,24 @@ impl Scenario {
     #[must_use]
     pub fn with_folds(seed: u64) -> Self {
         let is_even = seed.is_multiple_of(2);
-        Self::folded(if is_even { Self::of_seed(seed) } else { Self::with_fixed_visits(seed) })
+        let scenario = if is_even { Self::of_seed(seed) } else { Self::with_fixed_visits(seed) };
+        Self::folded(scenario, seed.is_multiple_of(3))
     }
 
     /// The same of fixed visits, with this rule of early stopping.
     #[must_use]
     pub fn with_folds_and_stopping(seed: u64, rule: Stopping) -> Self {
-        Self::folded(Self::with_stopping(seed, rule, seed))
+        Self::folded(Self::with_stopping(seed, rule, seed), true)
     }
 
-    fn folded(scenario: Self) -> Self {
+    fn folded(scenario: Self, refit: bool) -> Self {
         let (mut spec, mut data) = (scenario.spec, scenario.data);
         let (train, valid) = (&mut data.train, std::mem::take(&mut data.valid));
         let lacking = MIN_FOLDS.saturating_sub(u32::saturating_from(train.len()));
         train.extend(valid.into_iter().take(to_usize(lacking)));
         let shards = u32::saturating_from(train.len());
         spec.search.folds = Some(shards.clamp(MIN_FOLDS, 3));
+        spec.search.refit = refit;
         (spec.data.valid, spec.data.shards) = (Split::Folds, Some(shards));
         Self { spec, data, ..scenario }
     }

@@ -139,6 +139,7 @@ pub(in crate::cli::model) fn fresh(samples: &[Sample]) -> (Fresh, CostsView) {
             version: Version(sample.epochs * 2),
             checkpoint,
             numeric_class: None,
+            refit: None,
             curve,
             stopped: None,
             rung: None,
