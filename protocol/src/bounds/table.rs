@@ -202,6 +202,7 @@ pub const BOUNDS: &[(&str, &str, Bound)] = &[
     ("DataManifest", "valid", EVALUATION_SHARDS),
     ("DataSpec", "categories", WORD_COLUMNS),
     ("DataSpec", "features", GIVEN_NAME),
+    ("DataSpec", "groups", GIVEN_NAME),
     ("DataSpec", "label", GIVEN_NAME),
     ("DataSpec", "labels", PLACE),
     ("DataSpec", "shape", SHAPE),

@@ -3,6 +3,7 @@
 use super::{
     categories, data_keys, dates, dialect, dimension,
     element::Bounds,
+    groups,
     method::Method,
     reader::{JobFileNode, if_given, optional},
 };
@@ -105,6 +106,11 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
             "can't go with `shard_sizes = \"speed\"`: each shard has as many rows of each class",
         );
     }
+    let groups = if_given(section, "groups", groups::name);
+    if let Some(Some(name)) = &groups {
+        groups::fit(section, name, known_label(&label), columns.as_ref().and_then(Option::as_ref))?;
+        groups::alone(section, stratified, shard_sizes.flatten())?;
+    }
     let seed = if_given(section, "seed", |node| node.integer(0, u64::MAX));
     if let (Some(Split::Ratio(valid)), Some(Some(Split::Ratio(test)))) = (&valid, &test)
         && valid + test >= 1.0
@@ -149,9 +155,13 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         valid: valid?,
         test: test?,
         shards: shards?,
-        // Shards of other sizes couldn't have as many rows of each class.
-        shard_sizes: if stratified? { Some(ShardSizes::Equal) } else { shard_sizes? },
+        // Shards of other sizes couldn't have as many rows of each class, nor follow from the sizes of groups.
+        shard_sizes: match stratified? || matches!(groups, Some(Some(_))) {
+            true => Some(ShardSizes::Equal),
+            false => shard_sizes?,
+        },
         stratified: stratified?,
+        groups: groups?,
         seed: seed?,
     })
 }
@@ -279,7 +289,8 @@ fn word(node: &Node<'_>) -> Option<String> {
     if word.is_empty() { node.refuse("is empty") } else { Some(word.to_owned()) }
 }
 
-fn label(node: &Node<'_>) -> Option<String> {
+/// Reads the name of a column.
+pub(super) fn label(node: &Node<'_>) -> Option<String> {
     // Without a header columns are named by their positions.
     if let Some(position) = node.as_integer::<u32>().filter(|position| *position > 0) {
         return Some(position.to_string());

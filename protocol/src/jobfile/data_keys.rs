@@ -15,11 +15,12 @@ const ON_BAD_IMAGE: (&str, &str) =
     ("on_bad_image", "is for a folder of images; `on_bad_row` is for tables");
 
 /// Keys of a table, where there is none.
-const OF_TABLES: [(&str, &str); 11] = [
+const OF_TABLES: [(&str, &str); 12] = [
     ("separator", "is for CSV files; of arrays nothing separates the columns"),
     ("columns", "names columns of a table; the features of an array have no names"),
     ("categories", "names columns of a table; arrays hold numbers, and words only as labels"),
     ("dates", "names columns of a table; arrays hold numbers"),
+    ("groups", "names a column of a table; arrays hold features and labels alone"),
     ("missing", "is for tables; arrays must hold finite numbers"),
     ("missing_values", "is for tables; arrays must hold finite numbers"),
     ("on_bad_row", "is for tables; arrays must hold finite numbers"),

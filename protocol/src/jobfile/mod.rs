@@ -25,6 +25,7 @@ mod dialect;
 mod dimension;
 mod element;
 mod error;
+mod groups;
 mod init;
 mod merge;
 mod method;
@@ -183,6 +184,7 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
     data::fits(root, data.as_ref(), placement.as_ref())?;
     let folds = search.as_ref().and_then(|search| search.folds);
     let folded = data::folds(root, data.as_ref(), folds, given.is_some());
+    groups::used(root, data.as_ref().filter(|_| given.is_none()), folds)?;
     let mut data = data?;
     folded?;
     if folds.is_some() {

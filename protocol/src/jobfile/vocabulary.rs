@@ -35,6 +35,7 @@ pub const TABLES: &[(&str, &[&str])] = &[
             "shards",
             "shard_sizes",
             "stratified",
+            "groups",
             "seed",
         ],
     ),

@@ -80,6 +80,9 @@ pub struct DataSpec {
     /// Are the rows of each class spread evenly over shards, and over validation and test rows that are shares of them?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stratified: bool,
+    /// The column whose values name groups of rows: each group is in one fold, or of the training, validation and test rows in one part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
     /// The seed by which rows are dealt to shards and splits; `None` is the job's own.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::decimal::optional")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::decimal::Seed>))]

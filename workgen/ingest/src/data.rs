@@ -5,16 +5,18 @@ use crate::{
     classes::{Classes, Merged},
     error::{IngestError, Problem},
     format,
+    groups::Dealt,
     listing::with_others,
     meter::Meter,
     number::shown,
     plan::{Cut, Part, Plan, left_to_train},
     progress::Progress,
+    route::{Route, RowPlace},
     scaling::{Means, TrainingSums},
     shards::{ShardSet, Target},
     source::Finder,
     survey::Survey,
-    table::{Element, LeftOut, Pass, Reading, Schema, Table, TextReading, Wanted},
+    table::{Element, LeftOut, Pass, Reading, Rows, Schema, Table, TextReading, Wanted},
     words::Words,
 };
 use sojourn_protocol::{
@@ -43,6 +45,8 @@ pub(crate) struct Data {
     is_stratified: bool,
     /// Rows of each class in the file for each part, where it is.
     classes_of: Vec<(Part, Vec<u64>)>,
+    /// The folds or parts of the groups of the training file, where rows are kept together.
+    dealt: Option<Box<Dealt>>,
     meter: Meter,
 }
 
@@ -106,6 +110,7 @@ impl Data {
         let mut meter = Meter::new(of, SharedBounds::clone(bounds));
         let mut classes: Option<Classes> = None;
         let mut words: Option<BTreeMap<String, Words>> = None;
+        let mut dealt = None;
         let mut surveyed = Vec::with_capacity(tables.len());
         for (part, mut table) in tables {
             if let Some(words) = &words {
@@ -118,6 +123,9 @@ impl Data {
                 survey.map_err(|error| with_others(table.as_ref(), error, &meter, progress))?;
             meter.end(table.bytes(Pass::Labels), progress);
             tell(&table.schema().shown, &survey, progress);
+            if part == Part::Train && data.groups.is_some() {
+                dealt = Some(Box::new(Dealt::new(spec, survey.groups)?));
+            }
             classes = classes.or(survey.classes);
             if words.is_none() {
                 table.set_words(&survey.words)?;
@@ -149,18 +157,19 @@ impl Data {
             missing,
             is_stratified,
             classes_of,
+            dealt,
             meter,
         })
     }
 
     /// Rows that are trained on.
     pub(crate) fn train_rows(&self, spec: &JobSpec) -> u64 {
-        left_to_train(&spec.data, &self.files()).0
+        left_to_train(&spec.data, &self.files(), self.dealt.as_deref()).0
     }
 
     /// The shard of each row.
     pub(crate) fn plan(&self, spec: &JobSpec, cut: &Cut) -> Result<Plan, IngestError> {
-        Plan::new(spec.data_seed(), &spec.data, &self.files(), cut)
+        Plan::new(spec.data_seed(), &spec.data, &self.files(), cut, self.dealt.as_deref())
     }
 
     /// How shards keep the numbers that the source for `part` has.
@@ -195,6 +204,19 @@ impl Data {
         Ok(())
     }
 
+    /// The place of the present row of the file for a part.
+    fn place(
+        &self,
+        route: &mut Route,
+        (part, rows): (Part, &dyn Rows),
+        class: Option<usize>,
+    ) -> Option<RowPlace> {
+        match &self.dealt {
+            Some(dealt) if part == Part::Train => route.next(dealt.bucket(rows.group())),
+            Some(_) | None => route.next(class),
+        }
+    }
+
     fn files(&self) -> Vec<(Part, u64)> {
         self.tables.iter().map(|(part, _, rows)| (*part, *rows)).collect()
     }
@@ -215,7 +237,8 @@ impl Data {
             .map_err(|error| with_others(table.as_ref(), error, &self.meter, progress))?
         {
             let class = labels.index(rows.label());
-            let place = route.next(class).ok_or_else(|| table.changed())?;
+            let place = self.place(&mut route, (*part, rows.as_ref()), class);
+            let place = place.ok_or_else(|| table.changed())?;
             if place.part == Part::Train {
                 means.add(rows.numbers());
             }
@@ -256,7 +279,8 @@ impl Data {
                 .map_err(|error| with_others(table.as_ref(), error, &self.meter, progress))?
             {
                 let class = labels.index(rows.label());
-                let place = route.next(class).ok_or_else(|| table.changed())?;
+                let place = self.place(&mut route, (*part, rows.as_ref()), class);
+                let place = place.ok_or_else(|| table.changed())?;
                 index += 1;
                 let target = match self.labels {
                     Labels::Number | Labels::None => Target::Number(rows.label_number()?),
@@ -326,6 +350,7 @@ pub(crate) fn open_all(spec: &JobSpec, finder: &mut Finder<'_>) -> Result<Tables
             loss: Some(spec.training.loss),
             fill: &[],
             dialect: &data.dialect,
+            groups: data.groups.as_deref(),
             train: &[],
             hours: None,
         },

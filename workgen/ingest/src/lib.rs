@@ -50,6 +50,7 @@ mod error;
 mod excel;
 mod fields;
 mod format;
+mod groups;
 mod guard;
 mod images;
 mod into_shards;

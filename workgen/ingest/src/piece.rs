@@ -30,6 +30,8 @@ pub(crate) struct Piece {
     pub(crate) rows: u64,
     pub(crate) sizes: Sizes,
     pub(crate) first_shard: usize,
+    /// How far its shards are apart: 1, or the number of folds of which it is one.
+    pub(crate) step: usize,
 }
 
 /// The rows of a part's shards.
@@ -63,11 +65,18 @@ impl Piece {
         }
     }
 
-    /// The shard of its row at `place`.
+    /// The shard of its row at `place`, among all shards of the plan.
     pub(crate) fn shard_of(&self, place: u64) -> Option<usize> {
-        match &self.sizes {
-            Sizes::Equal(shards) => usize::try_from(place % shards).ok(),
-            Sizes::Ends(ends) => Some(ends.partition_point(|end| *end <= place)),
-        }
+        let index = match &self.sizes {
+            Sizes::Equal(shards) => usize::try_from(place % shards).ok()?,
+            Sizes::Ends(ends) => ends.partition_point(|end| *end <= place),
+        };
+        Some(self.first_shard + index * self.step)
+    }
+
+    /// Its shards: the place of each among all shards of the plan, and its rows.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let places = (self.first_shard..).step_by(self.step);
+        places.zip((0..self.shards()).map(|index| self.rows_of(index)))
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) use crate::piece::Part;
 use crate::{
     error::IngestError,
+    groups::{Bucket, Dealt, shards_of_fold},
     piece::{Piece, Sizes},
     route::Route,
 };
@@ -64,6 +65,8 @@ impl Cut {
 pub(crate) struct Plan {
     seed: u64,
     pieces: Vec<Piece>,
+    /// Does each piece of the training file have a bucket of its groups?
+    has_buckets: bool,
 }
 
 impl Plan {
@@ -73,11 +76,17 @@ impl Plan {
         data: &DataSpec,
         files: &[(Part, u64)],
         cut: &Cut,
+        dealt: Option<&Dealt>,
     ) -> Result<Self, IngestError> {
-        let (train, others) = left_to_train(data, files);
-        cut.check(train, rows_of(files, Part::Train), data.window)?;
+        let (train, others) = left_to_train(data, files, dealt);
+        let total = rows_of(files, Part::Train);
+        cut.check(train, total, data.window)?;
         let largest = cut.largest(train);
-        let mut plan = Self { seed, pieces: Vec::new() };
+        let mut plan = Self { seed, pieces: Vec::new(), has_buckets: dealt.is_some() };
+        let folds: Vec<(u32, u64)> = dealt.map(folds_of).unwrap_or_default();
+        if !folds.is_empty() {
+            plan.add_folds(&folds, cut.shards(), total)?;
+        }
         let sizes = match cut {
             Cut::Equal(_) => Sizes::Equal(cut.shards()),
             Cut::Rows(rows) => {
@@ -88,7 +97,9 @@ impl Plan {
                 Sizes::Ends(ends.collect())
             }
         };
-        plan.add(Part::Train, Part::Train, train, sizes);
+        if folds.is_empty() {
+            plan.add(Part::Train, Part::Train, train, sizes);
+        }
         for (part, from, rows) in others {
             // No larger than a training shard, so that no host needs more memory for them, unless they would
             // be too many.
@@ -99,21 +110,49 @@ impl Plan {
     }
 
     fn add(&mut self, part: Part, from: Part, rows: u64, sizes: Sizes) {
-        let first_shard = self.shards().count();
-        self.pieces.push(Piece { part, from, rows, sizes, first_shard });
+        let first_shard = self.in_order().len();
+        self.pieces.push(Piece { part, from, rows, sizes, first_shard, step: 1 });
+    }
+
+    /// Folds of groups, each with as many of the training shards as it has of shards at all.
+    fn add_folds(
+        &mut self,
+        folds: &[(u32, u64)],
+        shards: u64,
+        total: u64,
+    ) -> Result<(), IngestError> {
+        let step = folds.len();
+        for (fold, rows) in folds {
+            let of_fold = shards_of_fold(*fold, u32::saturating_from(step), shards);
+            if *rows < of_fold {
+                let shards = u32::saturating_from(of_fold);
+                return Err(IngestError::TooManyShards { shards, rows: *rows, total });
+            }
+            let (part, from) = (Part::Train, Part::Train);
+            let (first_shard, sizes) = (usize::saturating_from(*fold), Sizes::Equal(of_fold));
+            self.pieces.push(Piece { part, from, rows: *rows, sizes, first_shard, step });
+        }
+        Ok(())
+    }
+
+    /// Every shard in order, with its piece and its rows.
+    fn in_order(&self) -> Vec<(&Piece, u32)> {
+        let of = |piece| {
+            Piece::all(piece).map(move |(place, rows)| (place, (piece, u32::saturating_from(rows))))
+        };
+        let mut all: Vec<(usize, (&Piece, u32))> = self.pieces.iter().flat_map(of).collect();
+        all.sort_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, shard)| shard).collect()
     }
 
     /// Every shard in order: its part and its rows.
     pub(crate) fn shards(&self) -> impl Iterator<Item = (Part, u32)> + '_ {
-        self.pieces.iter().flat_map(|piece| {
-            (0..piece.shards())
-                .map(|index| (piece.part, u32::saturating_from(piece.rows_of(index))))
-        })
+        self.in_order().into_iter().map(|(piece, rows)| (piece.part, rows))
     }
 
     /// For every shard in order, the part whose file its rows come from.
     pub(crate) fn sources(&self) -> impl Iterator<Item = Part> + '_ {
-        self.pieces.iter().flat_map(|piece| (0..piece.shards()).map(|_| piece.from))
+        self.in_order().into_iter().map(|(piece, _)| piece.from)
     }
 
     /// The places of the rows of the file for `from`. `classes`: how many rows of it each class has, where each is to be spread
@@ -121,6 +160,9 @@ impl Plan {
     pub(crate) fn route(&self, from: Part, classes: Option<&[u64]>) -> Route {
         let pieces: Vec<Piece> =
             self.pieces.iter().filter(|piece| piece.from == from).cloned().collect();
+        if self.has_buckets && from == Part::Train {
+            return Route::by_bucket((self.seed, from.stream()), pieces);
+        }
         Route::new((self.seed, from.stream()), pieces, classes)
     }
 }
@@ -129,12 +171,16 @@ impl Plan {
 pub(crate) fn left_to_train(
     data: &DataSpec,
     files: &[(Part, u64)],
+    dealt: Option<&Dealt>,
 ) -> (u64, Vec<(Part, Part, u64)>) {
     let total = rows_of(files, Part::Train);
     let split = |part, split: Option<&Split>| match split {
         None | Some(Split::Folds) => None,
         Some(Split::File(_) | Split::Source(_)) => Some((part, part, rows_of(files, part))),
-        Some(Split::Ratio(ratio)) => Some((part, Part::Train, ratio_of(total, *ratio))),
+        Some(Split::Ratio(ratio)) => {
+            let of_groups = dealt.and_then(|dealt| dealt.rows_of(part));
+            Some((part, Part::Train, of_groups.unwrap_or_else(|| ratio_of(total, *ratio))))
+        }
     };
     let valid = split(Part::Valid, Some(&data.valid));
     let test = split(Part::Test, data.test.as_ref());
@@ -144,13 +190,22 @@ pub(crate) fn left_to_train(
     (total.saturating_sub(taken), others)
 }
 
+/// The folds of groups, with their rows.
+fn folds_of(dealt: &Dealt) -> Vec<(u32, u64)> {
+    let fold = |(bucket, rows): &(Bucket, u64)| match bucket {
+        Bucket::Fold(fold) => Some((*fold, *rows)),
+        Bucket::Part(_) => None,
+    };
+    dealt.buckets.iter().filter_map(fold).collect()
+}
+
 /// Rows of the file for a part.
 fn rows_of(files: &[(Part, u64)], part: Part) -> u64 {
     files.iter().find(|(of, _)| *of == part).map_or(0, |(_, rows)| *rows)
 }
 
 /// A ratio of the rows, rounded, at least one.
-fn ratio_of(rows: u64, ratio: f64) -> u64 {
+pub(crate) fn ratio_of(rows: u64, ratio: f64) -> u64 {
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -193,6 +248,7 @@ pub(crate) mod tests {
             shards: None,
             shard_sizes: None,
             stratified: false,
+            groups: None,
             seed: None,
         }
     }
@@ -234,7 +290,7 @@ pub(crate) mod tests {
     fn evaluation_data_has_at_most_as_many_shards_as_a_report_can_name() {
         let spec = data(Split::Ratio(0.4), Some(Split::File("t".into())));
         let rows = [(Part::Train, 125_000), (Part::Test, 5_000)];
-        let plan = Plan::new(1, &spec, &rows, &Cut::Equal(65_536)).unwrap();
+        let plan = Plan::new(1, &spec, &rows, &Cut::Equal(65_536), None).unwrap();
         // 75,000 rows to train on are two to a shard.
         for (part, wanted) in [(Part::Valid, 4096), (Part::Test, 2500)] {
             assert_eq!(plan.shards().filter(|(of, _)| *of == part).count(), wanted);
@@ -245,7 +301,8 @@ pub(crate) mod tests {
     fn own_files_are_cut_into_shards_no_larger_than_those_trained_on() {
         let spec = data(Split::File("v".into()), None);
         let plan =
-            Plan::new(1, &spec, &[(Part::Train, 10), (Part::Valid, 7)], &Cut::Equal(4)).unwrap();
+            Plan::new(1, &spec, &[(Part::Train, 10), (Part::Valid, 7)], &Cut::Equal(4), None)
+                .unwrap();
         let shards: Vec<(Part, u32)> = plan.shards().collect();
         assert_eq!(shards[..4], [3, 3, 2, 2].map(|rows| (Part::Train, rows)));
         assert_eq!(shards[4..], [3, 2, 2].map(|rows| (Part::Valid, rows)));
@@ -256,7 +313,7 @@ pub(crate) mod tests {
     #[test]
     fn more_shards_than_rows_are_refused() {
         let spec = data(Split::Ratio(0.5), None);
-        let plan = |cut| Plan::new(1, &spec, &[(Part::Train, 10)], &cut).unwrap_err();
+        let plan = |cut| Plan::new(1, &spec, &[(Part::Train, 10)], &cut, None).unwrap_err();
         for cut in [Cut::Equal(6), Cut::Rows(vec![1, 1, 1, 1, 1, 0])] {
             let error = plan(cut);
             assert!(matches!(error, IngestError::TooManyShards { shards: 6, rows: 5, total: 10 }));
@@ -268,7 +325,8 @@ pub(crate) mod tests {
     #[test]
     fn shards_are_of_the_sizes_that_are_said() {
         let spec = data(Split::Ratio(0.2), None);
-        let plan = Plan::new(7, &spec, &[(Part::Train, 20)], &Cut::Rows(vec![9, 2, 5])).unwrap();
+        let plan =
+            Plan::new(7, &spec, &[(Part::Train, 20)], &Cut::Rows(vec![9, 2, 5]), None).unwrap();
         let shards: Vec<(Part, u32)> = plan.shards().collect();
         assert_eq!(shards[..3], [9, 2, 5].map(|rows| (Part::Train, rows)));
         assert_eq!(shards[3..], [(Part::Valid, 4)], "no larger than the largest");

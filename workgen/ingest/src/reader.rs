@@ -109,6 +109,7 @@ impl Reader {
                 loss: None,
                 fill: options.fill,
                 dialect: options.dialect,
+                groups: None,
                 train: &[],
                 hours: Some(&hours),
             },

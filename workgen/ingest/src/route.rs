@@ -3,6 +3,7 @@
 //! ```text
 //! at random    row i of the file       -> permutation(i) ---------------------+
 //! by class     row k of its class c    -> first of c + permutation of c (k) --+-> place -> part -> shard
+//! by bucket    row k of its bucket b   -> permutation of b (k) -> place in the piece of b -> shard
 //! ```
 //!
 //! By class, places are those of all rows in the order of their classes. Of any run of them each part has its ratio to within one
@@ -24,10 +25,19 @@ pub(crate) struct RowPlace {
 /// The places of one file's rows, one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
-    /// All rows, or those of each class.
+    /// All rows, or those of each class or bucket.
     strata: Vec<Stratum>,
-    is_by_class: bool,
+    by: By,
     pieces: Vec<Piece>,
+}
+
+/// The strata of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    File,
+    Class,
+    /// Each bucket of groups has a piece.
+    Bucket,
 }
 
 /// Rows that are dealt alike.
@@ -48,24 +58,30 @@ impl Route {
         classes: Option<&[u64]>,
     ) -> Self {
         let all = [pieces.iter().map(|piece| piece.rows).sum()];
-        let mut first = 0;
-        let strata = classes.unwrap_or(&all).iter().zip(0..).map(|(rows, class)| {
-            let seed = if classes.is_some() { Permutation::seed_of(seed, class) } else { seed };
-            let permutation = Permutation::new(seed, stream, *rows);
-            let stratum = Stratum { first, permutation, dealt: 0 };
-            first += rows;
-            stratum
-        });
-        Self { strata: strata.collect(), is_by_class: classes.is_some(), pieces }
+        let by = if classes.is_some() { By::Class } else { By::File };
+        Self { strata: strata((seed, stream), classes.unwrap_or(&all), by), by, pieces }
     }
 
-    /// The place of the next row, which is of this class; `None` where the plan has no such row.
-    pub(crate) fn next(&mut self, class: Option<usize>) -> Option<RowPlace> {
-        let stratum = if self.is_by_class { class? } else { 0 };
-        let stratum = self.strata.get_mut(stratum)?;
-        let place = stratum.first + stratum.permutation.at(stratum.dealt)?;
+    /// The route of a file of whose rows each piece has a bucket.
+    pub(crate) fn by_bucket(of: (u64, u64), pieces: Vec<Piece>) -> Self {
+        let rows: Vec<u64> = pieces.iter().map(|piece| piece.rows).collect();
+        Self { strata: strata(of, &rows, By::Bucket), by: By::Bucket, pieces }
+    }
+
+    /// The place of the next row, which is of this class or bucket; `None` where the plan has no such row.
+    pub(crate) fn next(&mut self, of: Option<usize>) -> Option<RowPlace> {
+        let index = if self.by == By::File { 0 } else { of? };
+        let stratum = self.strata.get_mut(index)?;
+        let place = stratum.permutation.at(stratum.dealt)?;
         stratum.dealt += 1;
-        if self.is_by_class { self.spread(place) } else { self.in_a_row(place) }
+        match self.by {
+            By::File => self.in_a_row(place),
+            By::Class => {
+                let place = stratum.first + place;
+                self.spread(place)
+            }
+            By::Bucket => self.pieces.get(index)?.place(place),
+        }
     }
 
     /// Places by parts, one part after the other.
@@ -94,10 +110,22 @@ impl Route {
     }
 }
 
+/// Strata with so many rows each.
+fn strata((seed, stream): (u64, u64), rows: &[u64], by: By) -> Vec<Stratum> {
+    let mut first = 0;
+    let strata = rows.iter().zip(0..).map(|(rows, index)| {
+        let seed = if by == By::File { seed } else { Permutation::seed_of(seed, index) };
+        let permutation = Permutation::new(seed, stream, *rows);
+        let stratum = Stratum { first, permutation, dealt: 0 };
+        first += rows;
+        stratum
+    });
+    strata.collect()
+}
+
 impl Piece {
     fn place(&self, place: u64) -> Option<RowPlace> {
-        let shard = self.first_shard + self.shard_of(place)?;
-        Some(RowPlace { part: self.part, shard })
+        Some(RowPlace { part: self.part, shard: self.shard_of(place)? })
     }
 }
 
@@ -119,7 +147,7 @@ mod tests {
         ) {
             let spec = data(Split::Ratio(ratio), test.map(Split::Ratio));
             let rows: u64 = sizes.iter().sum();
-            let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)], &Cut::Equal(shards)) else {
+            let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)], &Cut::Equal(shards), None) else {
                 return Ok(());
             };
             let planned: Vec<(Part, u32)> = plan.shards().collect();

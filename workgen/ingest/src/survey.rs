@@ -3,6 +3,7 @@
 use crate::{
     classes::Classes,
     error::{IngestError, Problem, Problems},
+    groups::Groups,
     number::shown,
     table::{LeftOut, Pass, Table, class},
     words::Words,
@@ -20,6 +21,8 @@ pub(crate) struct Survey {
     pub(crate) left_out: LeftOut,
     /// The classes, where labels are classes and none were given.
     pub(crate) classes: Option<Classes>,
+    /// The groups of its rows, where it has some.
+    pub(crate) groups: Groups,
     /// The words of each column whose words weren't known, by the column's name.
     pub(crate) words: BTreeMap<String, Words>,
 }
@@ -33,12 +36,15 @@ impl Survey {
         progress: &mut dyn FnMut(u64, u64) -> Result<(), IngestError>,
     ) -> Result<Self, IngestError> {
         let mut count = 0u64;
-        let mut found = Words::default();
+        let (mut found, mut groups) = (Words::default(), Groups::default());
         let known = known.map(ClassIndex::new);
         let mut rows = table.rows(Pass::Labels)?;
         while rows.advance()? {
             count += 1;
             progress(rows.bytes_read(), to_u64(rows.label().len()))?;
+            if !rows.group().is_empty() {
+                groups.see(rows.group()).map_err(|problem| table.refuse(problem))?;
+            }
             if loss != Loss::CrossEntropy {
                 rows.label_number()?;
                 continue;
@@ -86,6 +92,6 @@ impl Survey {
             classes.check(count).map_err(|problem| table.labels_place().refuse(problem))?;
         }
         let words = rows.words();
-        Ok(Self { rows: count, left_out, classes, words })
+        Ok(Self { rows: count, left_out, classes, groups, words })
     }
 }

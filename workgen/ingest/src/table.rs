@@ -94,6 +94,10 @@ pub(crate) trait Rows: Send {
     fn numbers(&self) -> &[f32];
     /// The row's label as text; empty where there is none.
     fn label(&self) -> &[u8];
+    /// The name of the group that the row is of, where the job names the column of groups; else empty.
+    fn group(&self) -> &[u8] {
+        &[]
+    }
     /// The file that is the row, of a folder with a file for each.
     fn file(&self) -> Option<&str> {
         None
@@ -270,6 +274,8 @@ pub(crate) struct TextReading<'a> {
     pub(crate) fill: &'a [f32],
     /// How fields are written.
     pub(crate) dialect: &'a Dialect,
+    /// The column that names the groups of rows, of data to train on.
+    pub(crate) groups: Option<&'a str>,
     /// The columns of the training data, for others whose files don't list their own.
     pub(crate) train: &'a [String],
     /// The columns of dates of which the hour is a feature; `None` where the data is to show it.
@@ -287,6 +293,7 @@ impl TextReading<'_> {
             (!self.on_bad_row.is_refuse(), "on_bad_row"),
             (self.dialect.missing_values.is_some(), "missing_values"),
             (!self.dialect.dates.is_empty(), "dates"),
+            (self.groups.is_some(), "groups"),
         ];
         let said = said.into_iter().find(|(is_said, _)| *is_said).map(|(_, key)| key);
         said.or_else(|| self.said_of_text())

@@ -168,6 +168,92 @@ fn folds_leave_no_validation_rows() {
     assert_eq!((rows(&manifest.train), manifest.valid.len(), rows(&manifest.test)), (90, 0, 10));
 }
 
+/// A table of visits of patients: patient `p` has `visits(p)` rows in a row, whose first feature is the patient's number.
+fn visits(patients: u32, visits: impl Fn(u32) -> u32) -> String {
+    let of = |patient: u32| {
+        let line = |visit: u32| format!("{patient},{patient},{visit},{}\n", (patient + visit) % 3);
+        (0..visits(patient)).map(line).collect::<String>()
+    };
+    format!("id,x0,x1,y\n{}", (0..patients).map(of).collect::<String>())
+}
+
+#[test]
+fn rows_of_a_group_are_in_one_fold() {
+    let csv = visits(60, |patient| 1 + patient % 7);
+    let spec = |keys: &str, seed: u64| {
+        let text = format!(
+            "name = \"t\"\nseed = {seed}\n[data]\ntrain = \"t.csv\"\nlabel = \"y\"\ngroups = \"id\"\nseed = {seed}\n{keys}\n[[model]]\narch = \"mlp\"\nhidden = [4]\n[training]\nepochs = 1\n[search]\nfolds = 3\n"
+        );
+        jobfile::parse(&text).unwrap()
+    };
+    let mut dealt = Vec::new();
+    for (keys, seed) in [
+        ("shards = 6\ntest = 0.15", 1),
+        ("shards = 7\nmissing = \"mean\"", 1),
+        ("shards = 6\ntest = 0.15", 2),
+    ] {
+        let (made, _out) = make(&spec(keys, seed), &[("t.csv", &csv)]).unwrap();
+        let manifest = &made.manifest;
+        assert_eq!(manifest.features, ["x0", "x1"], "the group is no feature");
+        let mut place: BTreeMap<i64, usize> = BTreeMap::new();
+        let mut rows = [0; 4];
+        let train = manifest.train.iter().enumerate().map(|(shard, of)| (shard % 3, of));
+        for (bucket, shard) in train.chain(manifest.test.iter().map(|of| (3, of))) {
+            rows[bucket] += shard.rows;
+            for patient in first_feature(&made, shard) {
+                let first = *place.entry(patient as i64).or_insert(bucket);
+                assert_eq!(first, bucket, "patient {patient} is in two");
+            }
+        }
+        assert_eq!(rows.iter().sum::<u32>(), csv.lines().count() as u32 - 1);
+        let (least, most) = (rows[..3].iter().min().unwrap(), rows[..3].iter().max().unwrap());
+        assert!(most - least <= 3, "folds are of nearly equal size: {rows:?}");
+        let of_fold =
+            |fold: usize| manifest.train.iter().skip(fold).step_by(3).map(|shard| shard.rows);
+        for fold in 0..3 {
+            let (least, most) = (of_fold(fold).min().unwrap(), of_fold(fold).max().unwrap());
+            assert!(most - least <= 1, "shards of a fold are alike");
+        }
+        dealt.push(place);
+    }
+    assert_ne!(dealt[0], dealt[2], "another seed, other folds");
+}
+
+#[test]
+fn rows_of_a_group_are_in_one_part() {
+    let csv = visits(50, |_| 4);
+    let spec =
+        job("groups = \"id\"\nshards = 3\nvalid = 0.2\ntest = 0.1\ncolumns = { drop = [\"x1\"] }");
+    let (made, _out) = make(&spec, &[("t.csv", &csv)]).unwrap();
+    let manifest = &made.manifest;
+    let patients = |shards: &[Shard]| -> std::collections::BTreeSet<i64> {
+        shards.iter().flat_map(|shard| first_feature(&made, shard)).map(|of| of as i64).collect()
+    };
+    let (train, valid, test) =
+        (patients(&manifest.train), patients(&manifest.valid), patients(&manifest.test));
+    assert_eq!((train.len(), valid.len(), test.len()), (35, 10, 5));
+    assert!(train.is_disjoint(&valid) && train.is_disjoint(&test) && valid.is_disjoint(&test));
+}
+
+#[test]
+fn groups_that_cannot_be_kept_together_are_told() {
+    let csv = visits(2, |_| 30);
+    let three = job("groups = \"id\"\nvalid = 0.2\ntest = 0.1\nshards = 1");
+    let told = refused(&three, &[("t.csv", &csv)]);
+    assert!(told.contains("2 groups (`data.groups`) are too few: 3 folds or shares"), "{told}");
+    let told = refused(&job("groups = \"patient\""), &[("t.csv", &csv)]);
+    assert!(told.contains("no column `patient` (`data.groups`)"), "{told}");
+    let gap = format!("{csv},5,5,1\n");
+    let told = refused(&job("groups = \"id\"\nshards = 1"), &[("t.csv", &gap)]);
+    assert!(told.contains("t.csv:62: column `id`:"), "{told}");
+    let dropped = job("groups = \"id\"\nshards = 1\nmissing = \"drop-row\"");
+    let made = make(&dropped, &[("t.csv", &gap)]).unwrap().0.manifest;
+    let rows = made.train.iter().chain(&made.valid).map(|shard| shard.rows).sum::<u32>();
+    assert_eq!(rows, 60);
+    let arrays = job("groups = \"id\"").data;
+    assert_eq!(arrays.groups.as_deref(), Some("id"));
+}
+
 #[test]
 fn every_row_lands_in_one_shard_with_its_label_and_in_file_order() {
     let csv = format!("x0,x1,y\n{}", rows(0..103));

@@ -436,3 +436,39 @@ fn the_manner_of_writing_a_table_is_read_and_checked() {
         assert!(is_told, "{told}");
     }
 }
+
+#[test]
+fn groups_are_named_by_a_column_that_is_neither_label_nor_feature() {
+    let with = |data: &str, search: &str| {
+        let text = SMALL.replace("[data]\n", &format!("[data]\n{data}\n"));
+        text.replace("epochs = 2", &format!("epochs = 2\n[search]\n{search}"))
+    };
+    let label = parse(&with("", "")).unwrap().data.label.unwrap();
+    for data in ["groups = \"patient\"", "groups = 3"] {
+        let parsed = parse(&with(data, "folds = 3")).unwrap().data;
+        assert!(parsed.groups.is_some() && parsed.shard_sizes == Some(ShardSizes::Equal));
+    }
+    for (data, told) in [
+        (format!("groups = \"{label}\""), "`data.groups` is the label"),
+        ("groups = \"\"".to_owned(), "`data.groups` is empty"),
+        (
+            "groups = \"g\"\ncolumns = [\"g\", \"h\"]".to_owned(),
+            "a model would know the groups by it",
+        ),
+        (
+            "groups = \"g\"\nstratified = true".to_owned(),
+            "`data.groups` can't go with `stratified`",
+        ),
+        (
+            "groups = \"g\"\nshards = 2\nshard_sizes = \"speed\"".to_owned(),
+            "`data.groups` can't go with `shard_sizes",
+        ),
+        (
+            "groups = \"g\"\nvalid = \"v.csv\"".to_owned(),
+            "`data.groups` keeps rows together in one fold",
+        ),
+    ] {
+        let refused = parse(&with(&data, "")).unwrap_err().to_string();
+        assert!(refused.contains(told), "{refused}");
+    }
+}

@@ -405,6 +405,7 @@ pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec 
             shards: Some(shards),
             shard_sizes: None,
             stratified: false,
+            groups: None,
             seed: None,
         },
         models: vec![ModelSpace::mlp(vec![4])],

@@ -163,6 +163,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             shards: None,
             shard_sizes: None,
             stratified: false,
+            groups: None,
             seed: None,
         },
         models,

@@ -139,12 +139,12 @@ impl ColumnData {
 
     /// Rows that are trained on.
     pub(crate) fn train_rows(&self, spec: &JobSpec) -> u64 {
-        left_to_train(&spec.data, &self.files()).0
+        left_to_train(&spec.data, &self.files(), None).0
     }
 
     /// The shard of each row.
     pub(crate) fn plan(&self, spec: &JobSpec, cut: &Cut) -> Result<Plan, IngestError> {
-        Plan::new(spec.data_seed(), &spec.data, &self.files(), cut)
+        Plan::new(spec.data_seed(), &spec.data, &self.files(), cut, None)
     }
 
     fn files(&self) -> Vec<(Part, u64)> {
@@ -199,6 +199,7 @@ fn check_said(spec: &JobSpec, fields: &[Field], shown: &str) -> Result<(), Inges
         (!data.on_bad_row.is_refuse(), "on_bad_row"),
         (!data.on_bad_image.is_refuse(), "on_bad_image"),
         (data.stratified, "stratified"),
+        (data.groups.is_some(), "groups"),
         (data.shape.is_some(), "shape"),
         (data.channels != sojourn_protocol::spec::Channels::First, "channels"),
         (data.scale != sojourn_protocol::spec::Scale::None, "scale"),

@@ -68,6 +68,8 @@ pub enum IngestError {
         u32::MAX
     )]
     TooFewShards { rows: u64 },
+    #[error("{groups} groups (`data.groups`) are too few: {wanted} folds or shares need one each")]
+    TooFewGroups { groups: u64, wanted: u64 },
     #[error("shards of {rows} rows in all are wanted, but {left} rows are left to train on")]
     OtherRows { rows: u64, left: u64 },
     /// The operating system refused something.

@@ -329,6 +329,10 @@ pub enum Problem {
         name = line(.name), hint = sentence(.hint)
     )]
     NoNamedColumn { name: String, hint: String },
+    #[error("no column `{}` (`data.groups`){}", line(.name), sentence(.hint))]
+    NoGroups { name: String, hint: String },
+    #[error("there are more than {limit} groups (`data.groups`): most have a row or two")]
+    TooManyGroups { limit: usize },
     #[error("no column {position} (`data.columns`); there are {columns}")]
     NoPosition { position: u32, columns: usize },
     #[error("`{text}` is no number", text = line(.0))]

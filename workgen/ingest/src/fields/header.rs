@@ -29,6 +29,8 @@ pub(super) enum Role {
         column: usize,
     },
     Label,
+    /// The name of the row's group.
+    Group,
     /// Nobody asked for it.
     Ignored,
     /// A column without a name, which must be empty.
@@ -42,7 +44,7 @@ impl Role {
             Role::Feature { slot, .. } | Role::Words { slot, .. } | Role::Date { slot, .. } => {
                 Some(slot)
             }
-            Role::Label | Role::Ignored | Role::Blank => None,
+            Role::Label | Role::Group | Role::Ignored | Role::Blank => None,
         }
     }
 }
@@ -241,6 +243,19 @@ pub(crate) fn once(
         }
     }
     Ok(())
+}
+
+/// The index of the column of groups.
+pub(super) fn find_groups(
+    header: &Place,
+    columns: &[String],
+    name: &str,
+) -> Result<usize, IngestError> {
+    let found = columns.iter().position(|column| column == name);
+    found.ok_or_else(|| {
+        let hint = names::columns(name, columns);
+        header.clone().refuse(Problem::NoGroups { name: name.to_owned(), hint })
+    })
 }
 
 /// The role of each column, by the columns of features in order.

@@ -157,9 +157,20 @@ impl<S: FieldSource> FieldTable<S> {
             }
             error
         })?;
-        let FoundColumns { label, features, unnamed } = found;
-        header::once(&header, &columns, features.iter().copied().chain(label))?;
+        let FoundColumns { label, mut features, unnamed } = found;
+        let groups = match text.groups {
+            Some(name) => Some(header::find_groups(&header, &columns, name)?),
+            None => None,
+        };
+        features.retain(|feature| Some(*feature) != groups);
+        if features.is_empty() && groups.is_some() {
+            return Err(header.refuse(Problem::NoFeatures));
+        }
+        header::once(&header, &columns, features.iter().copied().chain(label).chain(groups))?;
         let mut roles = header::roles(columns.len(), label, &unnamed, &features);
+        if let Some(role) = groups.and_then(|groups| roles.get_mut(groups)) {
+            *role = Role::Group;
+        }
         let notation = if source.is_text() { text.dialect.numbers } else { Notation::default() };
         let missing_values = MissingValues::new(text.dialect.missing_values.as_deref(), notation);
         let coded = header::code(&header, &columns, &mut roles, text.categories, &missing_values)?;
@@ -212,7 +223,7 @@ impl<S: FieldSource> FieldTable<S> {
     fn needed(&self, pass: Pass) -> Vec<Need> {
         let need = |role: &Role| match role {
             Role::Label => Need::Label,
-            Role::Words { .. } | Role::Date { .. } | Role::Blank => Need::Value,
+            Role::Words { .. } | Role::Date { .. } | Role::Group | Role::Blank => Need::Value,
             // Whether it is missing, or can be read, decides if there is a row.
             Role::Feature { .. } if pass != Pass::Labels || self.missing == Missing::DropRow => {
                 Need::Value
@@ -250,7 +261,7 @@ impl<S: FieldSource> FieldTable<S> {
                     *place = next;
                     features.extend(self.schema.columns.get(index).cloned());
                 }
-                Some(Role::Label | Role::Ignored | Role::Blank) | None => {}
+                Some(Role::Label | Role::Group | Role::Ignored | Role::Blank) | None => {}
             }
             if features.len() > MAX_FEATURES {
                 return Err(self.refuse(Problem::TooManyFeatures { limit: MAX_FEATURES }));

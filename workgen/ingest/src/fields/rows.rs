@@ -35,6 +35,7 @@ pub(super) struct FieldRows<'a, S: FieldSource + 'a> {
     label: Vec<u8>,
     /// Is the label, if it is a number, written with a decimal point?
     is_label_plain: bool,
+    group: Vec<u8>,
     /// For each column of words, those that were found in this pass.
     found: Vec<Words>,
     /// For each column of dates, whether one with a time was found in this pass.
@@ -77,6 +78,7 @@ impl<'a, S: FieldSource + 'a> FieldRows<'a, S> {
             written: vec![None; width],
             label: Vec::new(),
             is_label_plain: true,
+            group: Vec::new(),
             found: vec![Words::default(); table.coded.len()],
             has_time: vec![false; table.dated.len()],
             fresh: Fresh::default(),
@@ -169,6 +171,7 @@ struct Sink<'a, S> {
     written: &'a mut [Option<Written>],
     label: &'a mut Vec<u8>,
     is_label_plain: &'a mut bool,
+    group: &'a mut Vec<u8>,
     /// The words of columns whose words aren't known, without those of this row.
     found: &'a [Words],
     has_time: &'a [bool],
@@ -245,6 +248,14 @@ impl<S: FieldSource> Sink<'_, S> {
                 }
             }
             Some(Role::Label) => self.read_label(field),
+            Some(Role::Group) if table.missing_values.contains(field) => match drops {
+                true => self.lacks_value = true,
+                false => return Err(Problem::Missing),
+            },
+            Some(Role::Group) => {
+                self.group.clear();
+                self.group.extend_from_slice(field.trim_ascii());
+            }
             Some(Role::Blank) if !field.trim_ascii().is_empty() => {
                 return Err(Problem::ValueWithoutName { number: index + 1 });
             }
@@ -333,6 +344,7 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
                 written: &mut self.written,
                 label: &mut self.label,
                 is_label_plain: &mut self.is_label_plain,
+                group: &mut self.group,
                 found: &self.found,
                 has_time: &self.has_time,
                 fresh: &mut self.fresh,
@@ -387,6 +399,10 @@ impl<S: FieldSource> Rows for FieldRows<'_, S> {
 
     fn label(&self) -> &[u8] {
         &self.label
+    }
+
+    fn group(&self) -> &[u8] {
+        &self.group
     }
 
     fn label_number(&self) -> Result<f32, IngestError> {

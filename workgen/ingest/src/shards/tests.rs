@@ -39,9 +39,10 @@ fn plan() -> Plan {
         shards: None,
         shard_sizes: None,
         stratified: false,
+        groups: None,
         seed: None,
     };
-    Plan::new(7, &data, &[(Part::Train, ROWS)], &Cut::Equal(SHARDS)).unwrap()
+    Plan::new(7, &data, &[(Part::Train, ROWS)], &Cut::Equal(SHARDS), None).unwrap()
 }
 
 /// A number of a row, where all are bytes.
