@@ -8,6 +8,7 @@
 //! | [`plan`] | whole schedules, made ahead from estimates |
 //! | [`policy`] | which trial and shard an idle slot gets, and why |
 //! | [`price`] | what a search should cost on bought machines |
+//! | [`trade`] | the same on fewer or more of them: money for time |
 //! | [`residency`] | on which host a trial stays, and when it moves |
 //! | [`shards`] | how many shards, and how large |
 //!
@@ -39,6 +40,7 @@ pub mod price;
 pub mod residency;
 pub mod search;
 pub mod shards;
+pub mod trade;
 pub mod visits;
 
 pub use chain::{Advance, Chain, ChainError, Through};

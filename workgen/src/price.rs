@@ -41,6 +41,11 @@ impl SearchWork {
         Ok(Self(work))
     }
 
+    /// The operations of each trial, the most first.
+    pub(crate) fn trials(&self) -> &[u128] {
+        &self.0
+    }
+
     /// With the longest trial of another search, too.
     #[must_use]
     pub fn and_largest_of(mut self, other: &Self) -> Self {
@@ -93,7 +98,7 @@ fn price(work: &SearchWork, of: &TypeSpeed) -> PriceEstimate {
 }
 
 /// Milliseconds in an hour, the time that prices are for.
-const HOUR: u64 = 3_600_000;
+pub(crate) const HOUR: u64 = 3_600_000;
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use crate::{
             graphs::{self, PythonArgs},
             history, init_weights,
             jobfile::{self, Job},
-            prices::{self, DataSize, Price},
+            prices::{self, DataSize, Prices},
             reading::{LeftOut, Reading},
             sharding::{self, Chosen, Known},
             validate,
@@ -89,9 +89,9 @@ struct Report {
     /// The reasons for which another run of the job may differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     may_differ: Vec<String>,
-    /// The expected cost on the types of machines that the server has bought, the cheapest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    prices: Vec<Price>,
+    /// The expected cost on the types of machines that the server has bought, and the trade of money for time.
+    #[serde(flatten)]
+    prices: Prices,
     /// Rows that were left out because they can't be read, by their source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     bad_rows: Vec<LeftOut>,
@@ -167,7 +167,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
     // A server that is older knows no prices, and an estimate is no reason not to submit.
     let prices = match prices::are_wanted(&job) {
         true => prices::of(&client, &job, &size).await.unwrap_or_default(),
-        false => Vec::new(),
+        false => Prices::default(),
     };
     if !args.json {
         let lines = prices::lines(&prices, &job);

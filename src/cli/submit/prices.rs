@@ -7,10 +7,10 @@ use crate::{
 use serde::Serialize;
 use sojourn_api::endpoints;
 use sojourn_protocol::{money::MicroUsd, time::Millis};
-use sojourn_workgen::price::{PriceEstimate, SearchWork, prices};
-
-/// Types that are named.
-const SHOWN: usize = 3;
+use sojourn_workgen::{
+    price::{PriceEstimate, SearchWork, prices},
+    trade::trade,
+};
 
 /// An estimate, as JSON has it.
 #[derive(Debug, Clone, Serialize)]
@@ -29,6 +29,33 @@ impl From<PriceEstimate> for Price {
     }
 }
 
+/// A choice of machines that no other beats in both cost and time.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Choice {
+    /// `cheapest`, `between`, or `fastest`.
+    choice: &'static str,
+    #[serde(flatten)]
+    price: Price,
+}
+
+/// The prices of a search; empty where the server has bought no machines.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Prices {
+    /// On each type with a slot for each trial, the cheapest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) prices: Vec<Price>,
+    /// At most three choices of a type and how many machines of it, the cheapest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) trade: Vec<Choice>,
+}
+
+impl Prices {
+    /// Has the server bought no machine so far?
+    pub(crate) const fn are_unknown(&self) -> bool {
+        self.prices.is_empty()
+    }
+}
+
 /// The data of a job, as far as prices depend on it.
 pub(crate) struct DataSize<'a> {
     pub(crate) shape: &'a [u32],
@@ -43,12 +70,12 @@ pub(crate) fn are_wanted(job: &Job) -> bool {
     placement.budget.is_some() || placement.deadline.is_some()
 }
 
-/// The cheapest first; none where the server has bought no machines.
+/// The prices on the machines that the server has bought so far.
 pub(crate) async fn of(
     client: &ApiClient,
     job: &Job,
     data: &DataSize<'_>,
-) -> Result<Vec<Price>, Failure> {
+) -> Result<Prices, Failure> {
     let types = client.call(endpoints::Speeds::request()).await?.types;
     let rows = match job.spec.search.folds {
         None => (data.train_rows, data.valid_rows),
@@ -65,27 +92,28 @@ pub(crate) async fn of(
         let each = SearchWork::of(&job.trials, data.shape, data.outputs, rows);
         work = work.and_largest_of(&each.map_err(unbuilt)?);
     }
-    Ok(prices(&work, &types).into_iter().map(Price::from).collect())
+    let trade = trade(&work, &types, job.spec.placement.deadline).into_iter();
+    let trade = trade.map(|(choice, price)| Choice { choice: choice.name(), price: price.into() });
+    let prices = prices(&work, &types).into_iter().map(Price::from);
+    Ok(Prices { prices: prices.collect(), trade: trade.collect() })
 }
 
-/// The prices for people, a line for each of the cheapest; also where the budget or the deadline is too short.
-pub(crate) fn lines(prices: &[Price], job: &Job) -> Vec<String> {
+/// The prices for people: a line for each choice; also where the budget or the deadline is too short.
+pub(crate) fn lines(prices: &Prices, job: &Job) -> Vec<String> {
     let placement = &job.spec.placement;
-    let mut lines: Vec<String> = prices
-        .iter()
-        .take(SHOWN)
-        .map(|price| {
-            format!(
-                "about {} on {} {}, in {}; on demand {}",
-                price.cost,
-                price.machines,
-                price.instance_type,
-                text::duration(price.time.0),
-                price.on_demand_cost
-            )
-        })
-        .collect();
-    let Some(cheapest) = prices.first() else { return lines };
+    let Prices { prices, trade } = prices;
+    let line = |Choice { choice, price }: &Choice| {
+        format!(
+            "{choice}: about {} on {} {}, in {}; on demand {}",
+            price.cost,
+            price.machines,
+            price.instance_type,
+            text::duration(price.time.0),
+            price.on_demand_cost
+        )
+    };
+    let mut lines: Vec<String> = trade.iter().map(line).collect();
+    let Some(Choice { price: cheapest, .. }) = trade.first() else { return lines };
     if let Some(budget) = placement.budget.filter(|budget| *budget < cheapest.cost) {
         lines.push(format!("the budget of {budget} won't do for all of it"));
     }

@@ -8,7 +8,7 @@ use crate::cli::{
         graphs::{self, PythonArgs},
         init_weights,
         jobfile::{self, Job, Problem},
-        prices::{self, DataSize, Price},
+        prices::{self, DataSize, Prices},
         reading::{LeftOut, Reading},
         sharding::{self, Chosen, Known},
         warnings,
@@ -96,9 +96,9 @@ struct Report {
     models: Vec<ModelReport>,
     #[serde(flatten)]
     schedule: ScheduleSettings,
-    /// With `--cost`: what it should cost by type of machine, the cheapest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    prices: Vec<Price>,
+    /// With `--cost`: what it should cost by type of machine, and the trade of money for time.
+    #[serde(flatten)]
+    prices: Prices,
     #[serde(skip)]
     price_lines: Vec<String>,
     #[serde(skip)]
@@ -166,7 +166,7 @@ pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
             valid_rows: sum(&report.valid_rows),
         };
         let prices = prices::of(&args.connection.client()?, &job, &size).await?;
-        report.price_lines = match prices.is_empty() {
+        report.price_lines = match prices.are_unknown() {
             true => vec!["not known: the server has bought no machines so far".to_owned()],
             false => prices::lines(&prices, &job),
         };
@@ -279,7 +279,7 @@ fn report(job: &Job, checked: Checked) -> Report {
         bad_rows: left_out,
         models: models.map(|(model, trials)| ModelReport { model, trials }).collect(),
         schedule: ScheduleSettings::of(&job.spec),
-        prices: Vec::new(),
+        prices: Prices::default(),
         price_lines: Vec::new(),
         outputs,
         verify: job.spec.placement.verified_hosts(),
