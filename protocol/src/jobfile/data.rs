@@ -11,7 +11,7 @@ use crate::{
     spec::{
         Channels, Columns, DataSpec, FileKind, Loss, Missing, ModelSpace, OnBad, PlacementSpec,
         Replicas, Scale, ScaleLabel, Separator, ShardSizes, SourceSpec, Split, WINDOW,
-        data::DEFAULT_LABEL,
+        data::{DEFAULT_LABEL, SPARSE_LABEL},
     },
     text::{MAX_NAME_CHARS, is_plain_line, is_plain_name},
 };
@@ -59,9 +59,11 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         (Some(node), _) => label(&node).map(Some),
         // What the file is decides: images need no label, nor has text one, nor columns by name.
         (None, None | Some(FileKind::Text | FileKind::Parquet)) => Some(None),
-        (None, Some(FileKind::Csv | FileKind::JsonLines | FileKind::Excel)) => {
-            section.required("label", LABEL).and_then(|node| label(&node)).map(Some)
-        }
+        (
+            None,
+            Some(FileKind::Csv | FileKind::JsonLines | FileKind::TfRecord | FileKind::Excel),
+        ) => section.required("label", LABEL).and_then(|node| label(&node)).map(Some),
+        (None, Some(FileKind::Libsvm)) => Some(Some(SPARSE_LABEL.to_owned())),
         (None, Some(_)) => Some(Some(DEFAULT_LABEL.to_owned())),
     };
     let features = if_given(section, "features", word);

@@ -6,7 +6,7 @@ use sojourn_forms::Table;
 /// Keys, each with the reason for which it is refused.
 type Refused = &'static [(&'static str, &'static str)];
 
-const OF_ARRAYS: &str = "names an array of an NPZ or safetensors file";
+const OF_ARRAYS: &str = "names an array of an NPZ, HDF5 or safetensors file";
 const OF_LABELS: &str = "is the file of labels beside an IDX or NPY file; here the labels are in the same file, and `label` names them";
 const ENCODING: (&str, &str) =
     ("encoding", "is for CSV files; other formats say how they write words");
@@ -62,6 +62,40 @@ pub(super) fn fit(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             &[],
             &[],
         ],
+        Some(FileKind::Libsvm) => [
+            &[
+                (
+                    "features",
+                    "names an array; of sparse rows every index is a feature, unless `columns` says which are",
+                ),
+                ("labels", OF_LABELS),
+                ("separator", "is for CSV files; sparse rows have blanks between their values"),
+                ("header", "is for CSV files; sparse rows have an index at each value"),
+                ("encoding", "is for CSV files; sparse rows hold numbers alone"),
+                ("decimal", "is for CSV files; sparse rows have numbers with a decimal point"),
+                ("thousands", "is for CSV files; sparse rows have numbers with a decimal point"),
+                ("channels", "is for arrays of images; of sparse rows `shape` says what a row is"),
+            ],
+            &[],
+            &[],
+        ],
+        Some(FileKind::TfRecord) => [
+            &[
+                (
+                    "features",
+                    "names an array; of TFRecord every feature beside the label is one, unless `columns` says which are",
+                ),
+                ("labels", OF_LABELS),
+                ("separator", "is for CSV files; TFRecord has features by name"),
+                ("header", "is for CSV files; TFRecord has a name at each list"),
+                ENCODING,
+                ("decimal", "is for CSV files; TFRecord holds numbers as they are"),
+                ("thousands", "is for CSV files; TFRecord holds numbers as they are"),
+                ("channels", "is for arrays of images; of TFRecord `shape` says what a row is"),
+            ],
+            &[],
+            &[],
+        ],
         Some(FileKind::Excel) => [
             &[
                 (
@@ -98,7 +132,9 @@ pub(super) fn fit(section: &Table<'_>, kind: Option<FileKind>) -> Option<()> {
             &[],
             &[],
         ],
-        Some(FileKind::Npz | FileKind::Safetensors) => [&[("labels", OF_LABELS)], &OF_TABLES, &[]],
+        Some(FileKind::Npz | FileKind::Hdf5 | FileKind::Safetensors) => {
+            [&[("labels", OF_LABELS)], &OF_TABLES, &[]]
+        }
         Some(FileKind::Text) => [
             &[
                 ("features", OF_ARRAYS),

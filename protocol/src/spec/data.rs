@@ -256,6 +256,8 @@ pub enum ShardSizes {
 pub const DEFAULT_FEATURES: &str = "x";
 /// The array of labels where a job names none.
 pub const DEFAULT_LABEL: &str = "y";
+/// The column of labels of sparse rows, which have no names.
+pub const SPARSE_LABEL: &str = "label";
 
 impl DataSpec {
     /// Where the training rows lie.
@@ -387,6 +389,11 @@ pub enum FileKind {
     Csv,
     /// Text, an object a line.
     JsonLines,
+    /// Text, a sparse row a line.
+    Libsvm,
+    /// Records of TensorFlow, an example each.
+    #[serde(rename = "tfrecord")]
+    TfRecord,
     /// A table in columns.
     Parquet,
     /// A workbook of Excel, of which a sheet is the table.
@@ -395,6 +402,8 @@ pub enum FileKind {
     Npz,
     /// One NumPy array.
     Npy,
+    /// Datasets by name.
+    Hdf5,
     /// One array as MNIST has it.
     Idx,
     /// Tensors by name.
@@ -410,9 +419,15 @@ impl FileKind {
     #[must_use]
     pub const fn is_table(self) -> bool {
         match self {
-            FileKind::Csv | FileKind::JsonLines | FileKind::Parquet | FileKind::Excel => true,
+            FileKind::Csv
+            | FileKind::JsonLines
+            | FileKind::Libsvm
+            | FileKind::TfRecord
+            | FileKind::Parquet
+            | FileKind::Excel => true,
             FileKind::Npz
             | FileKind::Npy
+            | FileKind::Hdf5
             | FileKind::Idx
             | FileKind::Safetensors
             | FileKind::Image
@@ -435,11 +450,18 @@ impl FileKind {
             (".tsv", FileKind::Csv),
             (".jsonl", FileKind::JsonLines),
             (".ndjson", FileKind::JsonLines),
+            (".libsvm", FileKind::Libsvm),
+            (".svmlight", FileKind::Libsvm),
+            (".svm", FileKind::Libsvm),
+            (".tfrecord", FileKind::TfRecord),
+            (".tfrecords", FileKind::TfRecord),
             (".parquet", FileKind::Parquet),
             (".xlsx", FileKind::Excel),
             (".xlsm", FileKind::Excel),
             (".npz", FileKind::Npz),
             (".npy", FileKind::Npy),
+            (".h5", FileKind::Hdf5),
+            (".hdf5", FileKind::Hdf5),
             (".safetensors", FileKind::Safetensors),
             (".idx", FileKind::Idx),
             (".txt", FileKind::Text),
@@ -460,10 +482,13 @@ impl FileKind {
         match self {
             FileKind::Csv => "CSV",
             FileKind::JsonLines => "JSON lines",
+            FileKind::Libsvm => "libsvm",
+            FileKind::TfRecord => "TFRecord",
             FileKind::Parquet => "Parquet",
             FileKind::Excel => "an Excel workbook",
             FileKind::Npz => "NPZ",
             FileKind::Npy => "NPY",
+            FileKind::Hdf5 => "HDF5",
             FileKind::Idx => "IDX",
             FileKind::Safetensors => "safetensors",
             FileKind::Text => "text",
@@ -484,6 +509,13 @@ mod tests {
             ("t.tsv", Some(FileKind::Csv)),
             ("t.jsonl.gz", Some(FileKind::JsonLines)),
             ("t.NDJSON", Some(FileKind::JsonLines)),
+            ("a9a.svm", Some(FileKind::Libsvm)),
+            ("t.svmlight.zst", Some(FileKind::Libsvm)),
+            ("train.tfrecords.gz", Some(FileKind::TfRecord)),
+            ("train.TFRecord", Some(FileKind::TfRecord)),
+            ("digits.H5", Some(FileKind::Hdf5)),
+            ("digits.hdf5.gz", Some(FileKind::Hdf5)),
+            ("t.LIBSVM", Some(FileKind::Libsvm)),
             ("s3://bucket/t.parquet", Some(FileKind::Parquet)),
             ("t.npz", Some(FileKind::Npz)),
             ("Sales 2024.XLSX", Some(FileKind::Excel)),

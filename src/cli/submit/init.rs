@@ -24,7 +24,7 @@ use std::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The data: a CSV, JSON lines, Parquet, Excel, NPZ or IDX file, a folder of such parts or of images, a text, or a URL.
+    /// The data: a CSV, JSON lines, libsvm, TFRecord, Parquet, Excel, NPZ, HDF5 or IDX file, a folder of such parts or of images, a text, or a URL.
     #[arg(value_name = "DATA")]
     data: String,
     /// The column, or the array, of the labels; without it, it is guessed and asked for.

@@ -19,7 +19,7 @@ pub(crate) fn draft(
     arrays: &[ArrayProfile],
     wishes: Wishes<'_>,
 ) -> Result<Draft, Vec<String>> {
-    let has_names = matches!(format, FileKind::Npz | FileKind::Safetensors);
+    let has_names = matches!(format, FileKind::Npz | FileKind::Hdf5 | FileKind::Safetensors);
     if format == FileKind::Npy {
         return Err(vec![
             "an NPY file holds no labels: put both arrays into one file, `numpy.savez(\"data.npz\", x=x, y=y)`".to_owned(),

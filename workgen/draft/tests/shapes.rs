@@ -546,6 +546,20 @@ fn objects_in_lines_with_keys_that_some_leave_out() {
 }
 
 #[test]
+fn sparse_rows_have_indices_as_columns() {
+    let text = table("", |chance, _| {
+        let class = chance.of(&["+1", "-1"]);
+        format!("{class} 1:{} 4:{}", chance.decimal(9), chance.decimal(90))
+    });
+    for file in ["a9a", "a9a.svm"] {
+        let (draft, classes) = drafted(file, text.as_bytes(), None);
+        assert_eq!(classes, 2);
+        assert_eq!(label(&draft), "label");
+        assert_eq!(taken(&draft, Taken::LeftOut), ["2", "3"], "no row has a value of these");
+    }
+}
+
+#[test]
 fn all_problems_are_said_at_once() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("bad.csv"), "a,a,y\n1,2,x\n3,4\n").unwrap();

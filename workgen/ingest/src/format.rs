@@ -8,16 +8,17 @@ use crate::{
     fields::Unnamed,
     images::{Images, is_image},
     json_lines::{self, JsonLines},
+    libsvm::{self, Libsvm},
     parquet,
     progress::Progress,
     source::{Finder, SourceFile, is_utf_16},
     table::{Reading, Table, TextReading, Wanted},
+    tfrecord::{self, TfRecord},
 };
 use sojourn_protocol::spec::{
     FileKind, Header, Notation, OnBad, Separator, SourceSpec, TextEncoding,
 };
 
-const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// Workbooks of before 2007, and those with a password.
 const OLD_EXCEL: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// The first bytes of formats that are mistaken for CSV.
@@ -55,17 +56,20 @@ pub(crate) fn open(
     if let (Some(Kind::Image), [file]) = (kind, parts.as_slice()) {
         return Ok(Box::new(Images::one(file.clone(), source, reading)?));
     }
-    if let Some(Kind::Parquet | Kind::JsonLines) = kind {
+    if let Some(Kind::Parquet | Kind::JsonLines | Kind::Libsvm | Kind::TfRecord) = kind {
         if let (Wanted::Labelled, Some(key), Some(part)) =
             (reading.wanted, reading.text.said_of_text(), parts.first())
         {
             return Err(part.refuse(Problem::ForTables(key)));
         }
         let label = source.label.as_deref();
-        if kind == Some(Kind::JsonLines) {
-            return Ok(Box::new(JsonLines::open(&source.data, parts, label, reading)?));
-        }
-        return parquet::labelled(finder, &source.data, parts, label, reading);
+        let shown = &source.data;
+        return Ok(match kind {
+            Some(Kind::JsonLines) => Box::new(JsonLines::open(shown, parts, label, reading)?),
+            Some(Kind::Libsvm) => Box::new(Libsvm::open(shown, parts, label, reading)?),
+            Some(Kind::TfRecord) => Box::new(TfRecord::open(shown, parts, label, reading)?),
+            _ => parquet::labelled(finder, shown, parts, label, reading)?,
+        });
     }
     let Some(Kind::Arrays(kind)) = kind else {
         let (parts, reading) = match kind {
@@ -142,6 +146,8 @@ pub(crate) enum Kind {
     Csv,
     Parquet,
     JsonLines,
+    Libsvm,
+    TfRecord,
     Excel,
     Arrays(ArrayKind),
     Image,
@@ -152,7 +158,9 @@ impl Kind {
     fn of_text(start: &[u8], named: Option<FileKind>) -> Self {
         match named {
             Some(FileKind::JsonLines) => Kind::JsonLines,
+            Some(FileKind::Libsvm) => Kind::Libsvm,
             None if json_lines::begins(start) => Kind::JsonLines,
+            None if libsvm::begins(start) => Kind::Libsvm,
             _ => Kind::Csv,
         }
     }
@@ -162,6 +170,8 @@ impl Kind {
             Kind::Csv => FileKind::Csv,
             Kind::Parquet => FileKind::Parquet,
             Kind::JsonLines => FileKind::JsonLines,
+            Kind::Libsvm => FileKind::Libsvm,
+            Kind::TfRecord => FileKind::TfRecord,
             Kind::Excel => FileKind::Excel,
             Kind::Arrays(kind) => kind.file_kind(),
             Kind::Image => FileKind::Image,
@@ -178,11 +188,10 @@ pub(crate) fn kind_of(file: &SourceFile) -> Result<Kind, IngestError> {
     if start.starts_with(OLD_EXCEL) {
         return Err(file.refuse(Problem::OldExcel));
     }
-    if start.starts_with(HDF5) {
-        return Err(file.refuse(Problem::Hdf5));
-    }
     let said = FileKind::named(file.shown());
     let found = match ArrayKind::of(&start) {
+        // No other file has a checksum of its first bytes there.
+        _ if tfrecord::begins(&start) => Kind::TfRecord,
         Some(ArrayKind::Npz) if said == Some(FileKind::Excel) || excel::begins(&start) => {
             Kind::Excel
         }

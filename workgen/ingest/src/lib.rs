@@ -13,7 +13,7 @@
 //! The number of rows decides which of them are trained on, so the scaling can only be computed in the last pass. It is
 //! a blob of its own, or of labels two numbers of the manifest; shards hold the unscaled numbers.
 //!
-//! `source` finds the bytes, `excel` copies sheets as CSV, `csv`, `json_lines` and `parquet` (by `fields`), `array` and `images` read the formats, and `table` is the interface of all formats. Equal rows in
+//! `source` finds the bytes, `excel` copies sheets as CSV, `csv`, `json_lines`, `libsvm`, `tfrecord` and `parquet` (by `fields`), `array` and `images` read the formats, and `table` is the interface of all formats. Equal rows in
 //! any format give the same blobs.
 //!
 //! Memory doesn't grow with the data: one row (bounded), the names of the classes (bounded), some
@@ -55,6 +55,7 @@ mod guard;
 mod images;
 mod into_shards;
 mod json_lines;
+mod libsvm;
 mod listing;
 mod meter;
 mod missing;
@@ -76,13 +77,15 @@ mod signs;
 mod source;
 mod survey;
 mod table;
+mod tfrecord;
 mod words;
 
 pub use bad::BadRows;
 pub use bounds::{Bounds, Refusal, Step, Unbounded};
 pub use columns::{ColumnReader, ColumnRowReader, ColumnSource};
 pub use error::{
-    BadRow, FetchError, IngestError, MAX_TOLD, Place, Problem, Problems, RaggedHint, Reason, Way,
+    BadRow, FetchError, IngestError, MAX_TOLD, Place, Problem, Problems, RaggedHint, Reason,
+    SparseProblem, Way,
 };
 pub use plan::Cut;
 pub use profile::{

@@ -550,7 +550,7 @@ fn files_that_are_not_there_and_parts_that_differ() {
     assert_eq!(
         error.to_string(),
         format!(
-            "`data.train`: the folder `{}` holds no `.csv`, `.jsonl`, `.parquet`, `.xlsx`, `.npz` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, \
+            "`data.train`: the folder `{}` holds no `.csv`, `.jsonl`, `.libsvm`, `.tfrecord`, `.parquet`, `.xlsx`, `.npz`, `.h5` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, \
              which `data.window` would cut",
             path.display()
         )

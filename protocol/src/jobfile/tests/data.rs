@@ -74,7 +74,7 @@ fn words_about_data_that_do_not_fit_its_kind_are_refused() {
     );
     assert_eq!(
         with("x-ubyte.gz", "label = \"y\""),
-        "4: `data.label` names an array of an NPZ or safetensors file"
+        "4: `data.label` names an array of an NPZ, HDF5 or safetensors file"
     );
     assert_eq!(
         with("x.npz", "channels = \"lst\""),

@@ -1,6 +1,6 @@
 //! The headers of all arrays of a file.
 
-use super::{Array, ArrayKind, Dtype, idx, npy, npz::Archive, tensors::Tensors};
+use super::{Array, ArrayKind, Dtype, hdf5::Datasets, idx, npy, npz::Archive, tensors::Tensors};
 use crate::{
     error::IngestError,
     source::{Finder, SourceFile},
@@ -60,6 +60,12 @@ pub(crate) fn headers(
         ArrayKind::Npz => {
             let archive = Archive::open(finder, file)?;
             archive.names().iter().map(|name| archive.array(KEY, name)).collect::<Result<_, _>>()?
+        }
+        ArrayKind::Hdf5 => {
+            let datasets = Datasets::open(finder, file)?;
+            let described = datasets.names().iter().map(|name| datasets.described(KEY, name));
+            // Those of other types are nobody's features.
+            described.filter_map(Result::ok).map(|(array, _)| array).collect()
         }
         ArrayKind::Safetensors => {
             let tensors = Tensors::open(file)?;

@@ -1,11 +1,13 @@
-//! Arrays: NPZ, NPY, IDX and safetensors.
+//! Arrays: NPZ, NPY, IDX, HDF5 and safetensors.
 //!
 //! An array of rows and one of labels are two streams, which are read in parallel. Each format finds its arrays ([`npz`],
-//! [`npy`], [`idx`], [`tensors`]); from there on they are the same ([`Array`]).
+//! [`npy`], [`idx`], [`hdf5`], [`tensors`]); from there on they are the same ([`Array`]).
 
 mod body;
 mod dtype;
 mod fortran;
+#[cfg_attr(not(feature = "hdf5"), path = "hdf5/absent.rs")]
+mod hdf5;
 mod headers;
 mod idx;
 mod npy;
@@ -33,6 +35,8 @@ use sojourn_protocol::spec::{
 
 /// Most bytes of a label in the file: those of the longest class name in UTF-32.
 const MAX_LABEL: u64 = 4 << 10;
+/// The first bytes of HDF5.
+const HDF5: &[u8] = b"\x89HDF\r\n\x1a\n";
 
 /// One array of a file, not yet read.
 #[derive(Debug, Clone)]
@@ -152,6 +156,14 @@ impl Pair {
                 let y = label(&archive.names()).map(|label| archive.array("label", &label));
                 (archive.array("features", features)?, y.transpose()?)
             }
+            ArrayKind::Hdf5 => {
+                let datasets = hdf5::Datasets::open(finder, file)?;
+                let x = datasets.array(finder, "features", features)?;
+                let y = label(datasets.names())
+                    .map(|label| datasets.array(finder, "label", &label))
+                    .transpose()?;
+                (x, y)
+            }
             ArrayKind::Safetensors => {
                 let tensors = tensors::Tensors::open(file)?;
                 let y = label(&tensors.names()).map(|label| tensors.array("label", &label));
@@ -268,6 +280,7 @@ pub(crate) enum ArrayKind {
     Npz,
     Npy,
     Idx,
+    Hdf5,
     Safetensors,
 }
 
@@ -278,6 +291,8 @@ impl ArrayKind {
             Some(ArrayKind::Npz)
         } else if start.starts_with(npy::MAGIC) {
             Some(ArrayKind::Npy)
+        } else if start.starts_with(HDF5) {
+            Some(ArrayKind::Hdf5)
         } else if idx::begins(start) {
             Some(ArrayKind::Idx)
         } else if tensors::begins(start) {
@@ -293,6 +308,7 @@ impl ArrayKind {
             ArrayKind::Npz => FileKind::Npz,
             ArrayKind::Npy => FileKind::Npy,
             ArrayKind::Idx => FileKind::Idx,
+            ArrayKind::Hdf5 => FileKind::Hdf5,
             ArrayKind::Safetensors => FileKind::Safetensors,
         }
     }

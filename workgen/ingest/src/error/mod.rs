@@ -4,12 +4,14 @@ mod problem;
 mod reason;
 mod remedy;
 mod several;
+mod sparse;
 #[cfg(test)]
 mod tests;
 
 pub use problem::{Problem, RaggedHint, Way};
 pub use reason::Reason;
 pub use several::{BadRow, MAX_TOLD, Problems};
+pub use sparse::SparseProblem;
 
 use sojourn_protocol::text::{MAX_NAME_CHARS, plain_line};
 use std::{fmt, io, path::PathBuf};
@@ -33,7 +35,7 @@ pub enum IngestError {
     #[error("`{key}`: there is no file or folder `{path}`")]
     NotFound { key: &'static str, path: PathBuf },
     #[error(
-        "`{key}`: the folder `{path}` holds no `.csv`, `.jsonl`, `.parquet`, `.xlsx`, `.npz` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, which `data.window` would cut"
+        "`{key}`: the folder `{path}` holds no `.csv`, `.jsonl`, `.libsvm`, `.tfrecord`, `.parquet`, `.xlsx`, `.npz`, `.h5` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, which `data.window` would cut"
     )]
     NoParts { key: &'static str, path: PathBuf },
     #[error(

@@ -1,6 +1,6 @@
 //! The problems that data may have. A message says the problem, and what to do about it; the place is said before it.
 
-use super::{line, remedy, sentence, sides};
+use super::{SparseProblem, line, remedy, sentence, sides};
 use crate::names::listed;
 use sojourn_protocol::{
     column::MAX_COLUMNS,
@@ -123,13 +123,14 @@ pub enum Problem {
     NoRows,
     #[error("the file is {0}, no CSV text")]
     NotText(&'static str),
-    #[error(
-        "the file is HDF5, which isn't read; convert its arrays: `python3 -c \"import h5py, numpy; f = h5py.File('data.h5'); \
-         numpy.savez('data.npz', x=f['x'], y=f['y'])\"`"
-    )]
-    Hdf5,
     #[error("no JSON object: {text}", text = sentence(.reason))]
     NoObject { reason: String },
+    #[error(transparent)]
+    Sparse(SparseProblem),
+    #[error("no `tf.train.Example`: {0}")]
+    NoExample(&'static str),
+    #[error("a record of over {limit} bytes")]
+    LongRecord { limit: u64 },
     #[error("the key `{text}` is there twice", text = line(.0))]
     KeyTwice(String),
     #[error(
@@ -536,7 +537,7 @@ fn tables(key: &str) -> &'static str {
     match key {
         "separator" | "encoding" | "decimal" | "thousands" => "CSV files",
         "header" => "CSV files and workbooks",
-        _ => "tables (CSV, JSON lines, Parquet and Excel)",
+        _ => "tables (CSV, JSON lines, Parquet, Excel, libsvm and TFRecord)",
     }
 }
 

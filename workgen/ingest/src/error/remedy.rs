@@ -49,6 +49,8 @@ impl Problem {
             | Problem::OtherDate { date: text, .. }
             | Problem::OtherNotation { text, .. }
             | Problem::NotInNotation { text, .. } => text,
+            Problem::NoExample(reason) => return Some(format!("({reason})")),
+            Problem::Sparse(problem) => &problem.value(),
             _ => return None,
         };
         Some(format!("`{}`", line(text)))

@@ -38,7 +38,7 @@ use std::{path::Path, sync::Arc};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Profile {
-    /// A table: CSV, JSON lines, Parquet or Excel.
+    /// A table: CSV, JSON lines, libsvm's format, TFRecord, Parquet or Excel.
     Table(TableProfile),
     /// Arrays by name, of the first file.
     Arrays {
@@ -95,6 +95,8 @@ pub fn profile(
     Ok(match kind_of_all(&parts)? {
         Some(Kind::Parquet) => Profile::Table(table::of_parquet(wanted.data, parts, &mut finder)?),
         Some(Kind::JsonLines) => Profile::Table(table::of_json_lines(wanted.data, parts)?),
+        Some(Kind::Libsvm) => Profile::Table(table::of_libsvm(wanted.data, parts)?),
+        Some(Kind::TfRecord) => Profile::Table(table::of_tfrecord(wanted.data, parts)?),
         Some(Kind::Arrays(kind)) => {
             let first = parts.into_iter().next();
             let arrays = first.map(|first| crate::array::headers(&mut finder, kind, first));

@@ -7,12 +7,13 @@ use super::{
 use crate::{
     csv::of_header,
     error::{IngestError, Place},
-    json_lines,
+    json_lines, libsvm,
     missing::MissingValues,
     number::{number, truth},
     parquet,
     progress::Progress,
     source::{Finder, SourceFile},
+    tfrecord,
 };
 use serde::Serialize;
 use sojourn_protocol::spec::{FileKind, Separator, TextEncoding};
@@ -165,6 +166,22 @@ pub(super) fn of_json_lines(
     parts: Vec<SourceFile>,
 ) -> Result<TableProfile, IngestError> {
     of_named(FileKind::JsonLines, |take, odd| json_lines::each_row(shown, parts, take, odd))
+}
+
+/// Looks at files with a sparse row in each line.
+pub(super) fn of_libsvm(shown: &str, parts: Vec<SourceFile>) -> Result<TableProfile, IngestError> {
+    of_named(FileKind::Libsvm, |take, odd| {
+        let names = libsvm::each_row(shown, parts, take, odd)?;
+        Ok(names.into_iter().map(|name| (name, None)).collect())
+    })
+}
+
+/// Looks at files of examples.
+pub(super) fn of_tfrecord(
+    shown: &str,
+    parts: Vec<SourceFile>,
+) -> Result<TableProfile, IngestError> {
+    of_named(FileKind::TfRecord, |take, odd| tfrecord::each_row(shown, parts, take, odd))
 }
 
 /// Takes the number of a row, from 1, and a field with its column.

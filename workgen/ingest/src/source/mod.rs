@@ -193,17 +193,21 @@ fn metadata(key: &'static str, path: &Path) -> Result<fs::Metadata, IngestError>
 }
 
 /// The kinds of files that may be parts of a source.
-const PARTS: [FileKind; 6] = [
+const PARTS: [FileKind; 9] = [
     FileKind::Csv,
     FileKind::JsonLines,
+    FileKind::Libsvm,
+    FileKind::TfRecord,
     FileKind::Parquet,
     FileKind::Excel,
     FileKind::Npz,
+    FileKind::Hdf5,
     FileKind::Safetensors,
 ];
 
 /// Of these, tables of which a job always says the label.
-const TABLES: [FileKind; 3] = [FileKind::Csv, FileKind::JsonLines, FileKind::Excel];
+const TABLES: [FileKind; 5] =
+    [FileKind::Csv, FileKind::JsonLines, FileKind::Libsvm, FileKind::TfRecord, FileKind::Excel];
 
 /// A folder that may be one of images.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -279,7 +279,7 @@ fn the_keys_are_for_tables_and_for_folders_of_images() {
     );
     assert!(
         said.contains(
-            "`data.on_bad_row` is for tables (CSV, JSON lines, Parquet and Excel), and this is none"
+            "`data.on_bad_row` is for tables (CSV, JSON lines, Parquet, Excel, libsvm and TFRecord), and this is none"
         ),
         "{said}"
     );

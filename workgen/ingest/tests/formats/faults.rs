@@ -186,21 +186,6 @@ fn archives_that_are_damaged() {
 }
 
 #[test]
-fn hdf5_files_are_refused_with_how_to_convert_them() {
-    let file = b"\x89HDF\r\n\x1a\n\0\0".to_vec();
-    for name in ["t.h5", "t.npz"] {
-        let data = format!("train = \"{name}\"\nlabel = \"y\"");
-        assert_eq!(
-            refused(&data, &[(name, file.clone())]),
-            format!(
-                "{name}: the file is HDF5, which isn't read; convert its arrays: `python3 -c \"import h5py, numpy; f = \
-                 h5py.File('data.h5'); numpy.savez('data.npz', x=f['x'], y=f['y'])\"`"
-            )
-        );
-    }
-}
-
-#[test]
 fn idx_files_that_do_not_belong_together() {
     let data = "train = \"t-images-idx3-ubyte\"";
     let said = refused(data, &[("t-images-idx3-ubyte", idx_images())]);

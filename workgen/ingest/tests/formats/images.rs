@@ -224,11 +224,11 @@ fn what_a_job_says_about_other_data_is_refused() {
     }
     assert_eq!(
         with("missing = \"zero\""),
-        "images/a/1.png: `data.missing` is for tables (CSV, JSON lines, Parquet and Excel), and this is none"
+        "images/a/1.png: `data.missing` is for tables (CSV, JSON lines, Parquet, Excel, libsvm and TFRecord), and this is none"
     );
     assert_eq!(
         refused("train = \"images\"", &[("images/notes.txt", Vec::new())]),
-        "`data.train`: the folder `images` holds no `.csv`, `.jsonl`, `.parquet`, `.xlsx`, `.npz` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, which `data.window` would cut"
+        "`data.train`: the folder `images` holds no `.csv`, `.jsonl`, `.libsvm`, `.tfrecord`, `.parquet`, `.xlsx`, `.npz`, `.h5` or `.safetensors` file, no JPEG, PNG, TIFF or WebP image, and no `.txt` file, which `data.window` would cut"
     );
     assert_eq!(
         refused(JOB, &[("images/a/1.png", plain([1; 3]))]),

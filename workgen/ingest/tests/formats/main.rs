@@ -16,12 +16,15 @@ mod dates;
 mod dialects;
 mod excel;
 mod faults;
+mod hdf5;
 mod images;
 mod json_documents;
 mod json_lines;
+mod libsvm;
 mod parquet;
 mod rows;
 mod tables;
+mod tfrecord;
 mod words;
 mod write;
 

@@ -209,7 +209,7 @@ fn keys_of_tables_are_refused_for_arrays_that_no_name_gives_away() {
         let files = if key == "separator" {
             "CSV files"
         } else {
-            "tables (CSV, JSON lines, Parquet and Excel)"
+            "tables (CSV, JSON lines, Parquet, Excel, libsvm and TFRecord)"
         };
         assert_eq!(told(&error), format!("t: `data.{key}` is for {files}, and this is none"));
     }
