@@ -1,4 +1,4 @@
-//! Data files: CSV, JSON lines, Parquet, Excel, NPZ, NPY, IDX and safetensors, plain or packed by gzip or zstd; and images.
+//! Data files: CSV, JSON lines, libsvm's format, TFRecord, Parquet, Excel, NPZ, NPY, IDX, HDF5 and safetensors, plain or packed by gzip or zstd; and images.
 
 use crate::{columns::by_name, expect::is_said, files::in_folder, unpacking::unpacks_to_too_much};
 use sojourn_ingest::{IngestError, ReadOptions, Reader};
@@ -28,6 +28,38 @@ pub(crate) fn excel(input: &[u8]) -> bool {
 
 pub(crate) fn json_lines(input: &[u8]) -> bool {
     read("rows.jsonl", input)
+}
+
+pub(crate) fn libsvm(input: &[u8]) -> bool {
+    read("rows.libsvm", input)
+}
+
+/// Frames as they are, and with the checksums that their bytes have, without which hardly any input is more than a bad checksum.
+pub(crate) fn tfrecord(input: &[u8]) -> bool {
+    let is_taken = read("rows.tfrecord", input);
+    read("rows.tfrecord", &with_checksums(input)) || is_taken
+}
+
+fn with_checksums(input: &[u8]) -> Vec<u8> {
+    let masked = |bytes: &[u8]| {
+        crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
+    };
+    let (mut left, mut frames) = (input, Vec::new());
+    while let Some((length, rest)) = left.split_first_chunk::<8>() {
+        let rest = rest.get(4..).unwrap_or_default();
+        let bytes = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let (record, rest) = rest.split_at(bytes.min(rest.len()));
+        left = rest.get(4..).unwrap_or_default();
+        frames.extend_from_slice(length);
+        frames.extend(masked(length));
+        frames.extend_from_slice(record);
+        frames.extend(masked(record));
+    }
+    frames
+}
+
+pub(crate) fn hdf5(input: &[u8]) -> bool {
+    read("rows.h5", input)
 }
 
 pub(crate) fn npz(input: &[u8]) -> bool {

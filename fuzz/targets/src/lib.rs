@@ -40,11 +40,13 @@ pub const TARGETS: &[Target] = &[
     Target { name: "delta", run: tensors::delta },
     Target { name: "excel", run: data::excel },
     Target { name: "graph", run: graphs::graph },
+    Target { name: "hdf5", run: data::hdf5 },
     Target { name: "idx", run: data::idx },
     Target { name: "images", run: data::images },
     Target { name: "job_file", run: jobs::job_file },
     Target { name: "journal", run: journal::journal },
     Target { name: "json_lines", run: data::json_lines },
+    Target { name: "libsvm", run: data::libsvm },
     Target { name: "model_file", run: files::model_file },
     Target { name: "npy", run: data::npy },
     Target { name: "npz", run: data::npz },
@@ -58,6 +60,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "snapshot", run: journal::snapshot },
     Target { name: "tensor_data", run: data::tensor_data },
     Target { name: "text", run: columns::text },
+    Target { name: "tfrecord", run: data::tfrecord },
     Target { name: "trainer_lines", run: trainer::lines },
 ];
 

@@ -129,11 +129,13 @@ targets! {
     delta 15_000,
     excel 6_000,
     graph 6_000,
+    hdf5 1_500,
     idx 9_000,
     images 9_000,
     job_file 15_000,
     journal 6_000,
     json_lines 9_000,
+    libsvm 9_000,
     model_file 15_000,
     npy 9_000,
     npz 9_000,
@@ -147,6 +149,7 @@ targets! {
     snapshot 6_000,
     tensor_data 9_000,
     text 9_000,
+    tfrecord 6_000,
     trainer_lines 15_000,
 }
 
