@@ -1,26 +1,65 @@
 // Charts of the trials of one job or several, from what `/v1/jobs/JOB/search` says: the metric of each trial after each of its epochs,
-// when that became known, and its settings. `data-from` has the addresses, `data-shards` and `data-begun` a number for each.
+// when that became known, and its settings. `data-from` has the addresses, `data-shards` and `data-begun` a number for each,
+// `data-names` what each is called, `data-space` the declared scales of settings. A trial's page has charts of all its metrics.
 "use strict";
 const Charts = (() => {
   const drawn = new WeakMap(); // Of each element, its chart and what it showed.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const ink = () => getComputedStyle(document.body).color;
+  const paper = () => getComputedStyle(document.body).backgroundColor;
   const faint = () => getComputedStyle(document.documentElement).getPropertyValue("--line");
 
-  // From the worst value to the best one: grey to the colour of the job.
-  function colour(rank, count, job = 0) {
-    const share = count > 1 ? 1 - rank / (count - 1) : 1;
-    return `hsl(${Math.round(260 - 100 * share + 137 * job)} ${Math.round(20 + 60 * share)}% ${dark.matches ? 40 + 25 * share : 70 - 30 * share}%)`;
-  }
+  // Eight colours that colour-blind eyes tell apart (page.css has the same); all other lines are grey.
+  const palette = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a63d2", "#9a8c00"];
+  const grey = () => dark.matches ? "#6b7580" : "#b4bcc6";
 
   function ranks(trials, goal) {
     const order = trials.filter((trial) => trial.best !== null).sort((a, b) => goal === "max" ? b.best - a.best : a.best - b.best);
     return new Map(order.map((trial, rank) => [trial, rank]));
   }
-  const nameOf = (trial, element) => sources(element).length > 1 ? `job ${trial.job}, trial ${trial.trial}` : `trial ${trial.trial}`;
+  const namesOf = (element) => JSON.parse(element.dataset.names ?? "[]");
+  const isComparison = (element) => sources(element).length > 1;
+  const nameOf = (trial, element) => isComparison(element) ? `job ${trial.job}, trial ${trial.trial}` : `trial ${trial.trial}`;
+  // The colour of a trial's line: of its job where jobs are compared, else of its place among the best.
+  function look(trial, rank, element) {
+    const place = rank.get(trial) ?? Infinity;
+    if (isComparison(element)) return { stroke: palette[trial.source % palette.length], width: place === 0 ? 3 : 1.25 };
+    return place < palette.length ? { stroke: palette[place], width: place === 0 ? 3 : 1.75 } : { stroke: grey(), width: 1 };
+  }
+
+  // Names the lines: [colour, text, number of the series]. Pointing at a name, or coming to it by the keyboard, lifts its line.
+  function legend(element, entries, plot) {
+    element.querySelector(".keys")?.remove();
+    const list = document.createElement("ul");
+    list.className = "keys";
+    for (const [colour, text, series] of entries) {
+      const item = document.createElement("li"), swatch = document.createElement("span");
+      swatch.className = "swatch";
+      swatch.style.background = colour;
+      item.append(swatch, text);
+      if (series !== undefined) {
+        item.tabIndex = 0;
+        for (const event of ["pointerenter", "focus"]) item.addEventListener(event, () => plot.setSeries(series, { focus: true }));
+        for (const event of ["pointerleave", "blur"]) item.addEventListener(event, () => plot.setSeries(null, { focus: false }));
+      }
+      list.append(item);
+    }
+    plot.root.before(list);
+  }
+
+  function trialsLegend(element, shown, rank, plot) {
+    if (isComparison(element)) {
+      return legend(element, namesOf(element).map((name, source) => [palette[source % palette.length], name]), plot);
+    }
+    const best = shown.filter((trial) => (rank.get(trial) ?? Infinity) < palette.length).sort((a, b) => rank.get(a) - rank.get(b));
+    const entries = best.map((trial) => [look(trial, rank, element).stroke, nameOf(trial, element) + (rank.get(trial) === 0 ? " (best)" : ""), shown.indexOf(trial) + 1]);
+    if (shown.length > best.length) entries.push([grey(), `${shown.length - best.length} more`]);
+    legend(element, entries, plot);
+  }
 
   const axis = (label, more = {}) => ({ label, stroke: ink, grid: { stroke: faint, width: 1 }, ticks: { stroke: faint, width: 1 }, ...more });
   const width = (element) => Math.max(200, element.clientWidth);
+  const height = (element) => element.dataset.height === "short" ? 240 : 320;
 
   // Shows the options of a chart, and calls back when one is changed: a box to tick, or a choice where there are values.
   function options(element, all, draw) {
@@ -53,7 +92,9 @@ const Charts = (() => {
       place = document.createElement("p");
       place.className = "said hint";
       place.setAttribute("role", "status");
-      element.append(place);
+      const before = element.querySelector(".uplot, .keys");
+      if (before) before.before(place);
+      else element.append(place);
     }
     place.textContent = text;
   }
@@ -97,14 +138,13 @@ const Charts = (() => {
     };
     const series = shown.map((trial) => ({
       label: nameOf(trial, element),
-      stroke: colour(rank.get(trial) ?? rank.size, rank.size, trial.source),
-      width: 1,
-      points: { show: trial.values.length === 1, size: 4 },
+      ...look(trial, rank, element),
+      points: { show: trial.values.length === 1, size: 5 },
       spanGaps: true,
     }));
     const whole = per === "epoch" ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : {};
     const chart = {
-      width: width(element), height: 320, legend: { show: false },
+      width: width(element), height: height(element), legend: { show: false },
       scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
       focus: { alpha: 0.25 },
       cursor: { focus: { prox: 24 }, drag: { x: true, y: true } },
@@ -118,99 +158,186 @@ const Charts = (() => {
         }],
       },
     };
-    place(element, new uPlot(chart, [xs, ...shown.map(values)], element));
+    const plot = new uPlot(chart, [xs, ...shown.map(values)], element);
+    place(element, plot);
+    trialsLegend(element, shown, rank, plot);
     if (!element.querySelector(".said")) say(element, "Point at a curve to see its trial; drag to zoom, double-click to see all.");
   }
 
-  // A point for each trial: one of its settings, and the metric.
+  const number = (value) => value === null || value === undefined ? "none" : Number(value.toPrecision(4)).toString();
+  // `lr` of `training.optimizer.lr`, `optimizer` of `training.optimizer.name`: as the tables name settings.
+  const lastWord = (key) => key.replace(/\.name$/, "").split(".").pop();
+  const text = (value) => typeof value === "number" ? number(value) : typeof value === "string" ? value : JSON.stringify(value);
+  const settingsOf = (trial) => Object.entries(trial.choices).map(([key, value]) => `${lastWord(key)} = ${text(value)}`).join(", ") || "no settings";
+  const outcome = (trial, metric) => trial.best === null ? "failed without a value" : `${metric} ${number(trial.best)}`;
+  const hasFailed = (trial) => trial.best === null && trial.state === "failed";
+
+  // Where values lie on an axis, from 0 to 1, and the marks of the axis. The scale is that of the declared space, which the values of
+  // trials outside of it widen; a setting without one goes by its values: numbers evenly, others by name.
+  function dimension(key, values, declared) {
+    const known = values.filter((value) => value !== undefined && value !== null);
+    const name = lastWord(key);
+    if (!declared?.values && known.every((value) => typeof value === "number")) {
+      const low = Math.min(declared?.low ?? Infinity, ...known), high = Math.max(declared?.high ?? -Infinity, ...known);
+      const log = Boolean(declared?.log) && low > 0;
+      const at = (value) => log ? Math.log(value) : value;
+      const span = at(high) - at(low) || 1;
+      const marks = high > low ? [[0, number(low)], [1, number(high)]] : [[0, number(low)]];
+      return { name, log, low, high, marks, at: (value) => typeof value === "number" ? (at(value) - at(low)) / span : null };
+    }
+    const all = (declared?.values ?? []).map((value) => JSON.stringify(value));
+    const others = known.map((value) => JSON.stringify(value)).filter((value) => !all.includes(value)).sort();
+    const names = [...new Set([...all, ...others])];
+    const placed = (index) => names.length > 1 ? index / (names.length - 1) : 0.5;
+    const marks = names.map((value, index) => [placed(index), text(JSON.parse(value))]);
+    return { name, names, marks, at: (value) => value === undefined || value === null ? null : placed(names.indexOf(JSON.stringify(value))) };
+  }
+
+  const spaceOf = (element) => JSON.parse(element.dataset.space || "{}");
+  // The settings that vary: those of the declared space, and those in which trials differ.
+  const keysOf = (trials) => [...new Set(trials.flatMap((trial) => Object.keys(trial.choices)))].sort();
+
+  // A point for each trial: one of its settings, and the metric. Trials that failed without a value are crosses at the worst end.
   function scatter(element, trials) {
-    const { metric } = element.dataset;
-    const known = trials.filter((trial) => trial.best !== null);
-    const keys = [...new Set(known.flatMap((trial) => Object.keys(trial.choices)))].sort();
-    if (!keys.length) return;
-    options(element, [["key", "against", keys.map((key) => [key, key.split(".").pop()])]], () => scatter(element, element.trials));
+    const { metric, goal } = element.dataset;
+    const known = trials.filter((trial) => trial.best !== null || hasFailed(trial));
+    const keys = keysOf(known);
+    if (!keys.length || !known.some((trial) => trial.best !== null)) return;
+    options(element, [["key", "against", keys.map((key) => [key, lastWord(key)])]], () => scatter(element, element.trials));
     const key = option(element, "key").value;
     const shown = known.filter((trial) => trial.choices[key] !== undefined && trial.choices[key] !== null);
-    const numbers = shown.every((trial) => typeof trial.choices[key] === "number");
-    const names = [...new Set(shown.map((trial) => JSON.stringify(trial.choices[key])))].sort();
-    const placeOf = (trial) => numbers ? trial.choices[key] : names.indexOf(JSON.stringify(trial.choices[key]));
+    if (!shown.length) return;
+    const scale = dimension(key, shown.map((trial) => trial.choices[key]), spaceOf(element)[key]);
+    const placeOf = (trial) => scale.names ? scale.names.indexOf(JSON.stringify(trial.choices[key])) : trial.choices[key];
     shown.sort((a, b) => placeOf(a) - placeOf(b));
-    const xs = shown.map(placeOf), low = xs[0], high = xs[xs.length - 1];
-    const log = numbers && low > 0 && high / low > 100;
-    const named = numbers ? { values: (_, all) => all.map((value) => value === null ? "" : number(value)) } : { splits: names.map((_, at) => at), values: (_, all) => all.map((at) => names[at] ?? "") };
-    const range = numbers ? {} : { range: [-0.5, names.length - 0.5] };
+    const best = shown.map((trial) => trial.best), finite = best.filter((value) => value !== null);
+    const low = Math.min(...finite), high = Math.max(...finite), room = (high - low || Math.abs(high) || 1) * 0.08;
+    const failed = shown.some(hasFailed), worst = goal === "max" ? low - 2 * room : high + 2 * room;
+    const named = scale.names ? { splits: scale.names.map((_, at) => at), values: (_, all) => all.map((at) => scale.marks[at]?.[1] ?? "") } : { values: (_, all) => all.map((value) => value === null ? "" : number(value)) };
+    const margin = scale.log ? 1.1 : (scale.high - scale.low || 1) * 0.03;
+    const range = scale.names ? [-0.5, scale.names.length - 0.5] : scale.log ? [scale.low / margin, scale.high * margin] : [scale.low - margin, scale.high + margin];
+    const dot = (colour, size) => ({ paths: () => null, points: { show: true, size, stroke: colour, fill: colour } });
     const chart = {
       width: width(element), height: 260, legend: { show: false },
-      scales: { x: { time: false, distr: log ? 3 : 1, ...range } },
+      scales: { x: { time: false, distr: scale.log ? 3 : 1, range }, y: { range: [Math.min(low, failed ? worst : low) - room, Math.max(high, failed ? worst : high) + room] } },
       cursor: { drag: { x: true, y: true } },
-      axes: [axis(key.split(".").pop(), named), axis(metric)],
-      series: [{ label: key }, { label: metric, paths: () => null, points: { show: true, size: 6, stroke: colour(0, 1), fill: colour(0, 1) } }],
+      axes: [axis(scale.name + (scale.log ? " (logarithmic)" : ""), named), axis(metric)],
+      series: [{ label: key }, { label: metric, ...dot(palette[0], 6) }, { label: "failed", ...dot(palette[5], 7) }],
       hooks: {
         setCursor: [(plot) => {
           const trial = shown[plot.cursor.idx ?? -1];
-          if (trial) say(element, `${nameOf(trial, element)}: ${settingsOf(trial)}; ${metric} ${number(trial.best)}`);
+          if (trial) say(element, `${nameOf(trial, element)}: ${settingsOf(trial)}; ${outcome(trial, metric)}`);
         }],
       },
     };
-    place(element, new uPlot(chart, [xs, shown.map((trial) => trial.best)], element));
+    const plot = new uPlot(chart, [shown.map(placeOf), best, shown.map((trial) => hasFailed(trial) ? worst : null)], element);
+    place(element, plot);
+    legend(element, [[palette[0], "a trial"], ...(failed ? [[palette[5], "failed without a value, at the worst end"]] : [])], plot);
+    if (!element.querySelector(".said")) say(element, "Point at a trial to see its settings.");
   }
 
-  const number = (value) => value === null ? "none" : Number(value.toPrecision(5)).toString();
-  const settingsOf = (trial) => Object.entries(trial.choices).map(([key, value]) => `${key.split(".").pop()} = ${JSON.stringify(value)}`).join(", ") || "no settings";
+  const AXIS_ROOM = 96; // Pixels that an axis and its words need: with less the chart is wider than the page, and scrolls.
 
   // Parallel coordinates: an axis for each setting that varies, and one for the metric; a line for each trial.
   function settings(element, trials) {
     const { metric, goal } = element.dataset;
-    const shown = trials.filter((trial) => trial.best !== null);
-    const keys = [...new Set(shown.flatMap((trial) => Object.keys(trial.choices)))].sort();
+    const shown = trials.filter((trial) => trial.best !== null || hasFailed(trial));
+    const keys = keysOf(shown), space = spaceOf(element);
     if (!keys.length) return say(element, "Nothing to compare yet: no evaluated trials, or no settings that vary.");
-    const dimensions = keys.map((key) => dimension(key.split(".").pop(), shown.map((trial) => trial.choices[key])));
-    dimensions.push(dimension(metric, shown.map((trial) => trial.best)));
+    const dimensions = keys.map((key) => dimension(key, shown.map((trial) => trial.choices[key]), space[key]));
+    const ofMetric = dimension(metric, shown.map((trial) => trial.best).filter((value) => value !== null));
+    const failed = shown.filter(hasFailed), worst = goal === "max" ? -0.15 : 1.15;
+    dimensions.push({ ...ofMetric, name: metric, marks: shown.length > failed.length ? ofMetric.marks : [] });
+    if (failed.length) dimensions.at(-1).marks = [...dimensions.at(-1).marks, [worst, "no value"]];
     const rank = ranks(shown, goal);
-    const order = shown.map((_, at) => at).sort((a, b) => rank.get(shown[b]) - rank.get(shown[a]));
+    const order = [...shown].sort((a, b) => (rank.get(b) ?? Infinity) - (rank.get(a) ?? Infinity));
     const xs = dimensions.map((_, at) => at);
-    const series = order.map((at) => ({ label: nameOf(shown[at], element), stroke: colour(rank.get(shown[at]), rank.size, shown[at].source), width: 1.5, points: { show: false }, spanGaps: true }));
-    const data = [xs, ...order.map((at) => dimensions.map((of) => of.places[at]))];
+    const lineOf = (trial) => hasFailed(trial) ? { stroke: palette[5], width: 1, dash: [4, 4] } : look(trial, rank, element);
+    const series = order.map((trial) => ({ label: nameOf(trial, element), ...lineOf(trial), points: { show: false }, spanGaps: true }));
+    const placesOf = (trial) => dimensions.map((of, at) => at < keys.length ? of.at(trial.choices[keys[at]]) : trial.best === null ? worst : of.at(trial.best));
     const chart = {
-      width: width(element), height: 320, legend: { show: false },
-      scales: { x: { time: false, range: [-0.2, dimensions.length - 0.8] }, y: { range: [-0.05, 1.05] } },
+      width: Math.max(width(element), dimensions.length * AXIS_ROOM), height: 340, legend: { show: false }, padding: [16, 0, 0, 0],
+      scales: { x: { time: false, range: [-0.5, dimensions.length - 0.5] }, y: { range: [-0.22, 1.22] } },
       focus: { alpha: 0.2 },
-      cursor: { focus: { prox: 24 }, drag: { x: false, y: false } },
-      axes: [
-        axis("", { splits: xs, values: (_, all) => all.map((at) => dimensions[at]?.title ?? ""), grid: { stroke: ink, width: 1 } }),
-        { show: false },
-      ],
+      cursor: { focus: { prox: 24 }, drag: { x: false, y: false }, x: false, y: false },
+      axes: [axis("", { splits: xs, values: () => xs.map(() => ""), size: 34, grid: { stroke: ink, width: 1 } }), { show: false }],
       series: [{ label: "setting" }, ...series],
       hooks: {
+        draw: [(plot) => words(plot, dimensions)],
         setSeries: [(plot, index) => {
           if (index === null || index === 0) return;
-          const trial = shown[order[index - 1]];
-          say(element, `${nameOf(trial, element)}: ${settingsOf(trial)}; ${metric} ${number(trial.best)}`);
+          const trial = order[index - 1];
+          say(element, `${nameOf(trial, element)}: ${settingsOf(trial)}; ${outcome(trial, metric)}`);
         }],
       },
     };
-    place(element, new uPlot(chart, data, element));
-    if (!element.querySelector(".said")) say(element, "A line is a trial; those with the best metric are strongest. Point at one to see its settings.");
+    const plot = new uPlot(chart, [xs, ...order.map(placesOf)], element);
+    place(element, plot);
+    trialsLegend(element, order, rank, plot);
+    if (!element.querySelector(".said")) say(element, "A line is a trial. Point at one to see its settings.");
   }
 
-  // Where each value lies on its axis, from 0 to 1: numbers by size, by their logarithm where they span more than two powers of ten;
-  // others by name.
-  function dimension(name, values) {
-    const known = values.filter((value) => value !== undefined && value !== null);
-    if (known.every((value) => typeof value === "number")) {
-      const low = Math.min(...known), high = Math.max(...known);
-      const log = low > 0 && high / low > 100;
-      const at = (value) => log ? Math.log(value) : value;
-      const span = at(high) - at(low) || 1;
-      const title = `${name}\n${number(low)} to ${number(high)}`;
-      return { title, places: values.map((value) => value === undefined || value === null ? null : (at(value) - at(low)) / span) };
-    }
-    const names = [...new Set(known.map((value) => JSON.stringify(value)))].sort();
-    const title = `${name}\n${names.length} values`;
-    return { title, places: values.map((value) => value === undefined ? null : names.indexOf(JSON.stringify(value)) / Math.max(1, names.length - 1)) };
+  // The names of parallel axes below them, and their marks beside them.
+  function words(plot, dimensions) {
+    const { ctx } = plot, ratio = uPlot.pxRatio, room = plot.bbox.width / dimensions.length;
+    ctx.save();
+    ctx.textAlign = "center";
+    ctx.fillStyle = ink();
+    const fitted = (text, wide) => {
+      if (ctx.measureText(text).width <= wide) return text;
+      let end = text.length;
+      while (end > 1 && ctx.measureText(`${text.slice(0, end)}…`).width > wide) end -= 1;
+      return `${text.slice(0, end)}…`;
+    };
+    dimensions.forEach((of, at) => {
+      const x = plot.valToPos(at, "x", true);
+      ctx.font = `600 ${13 * ratio}px system-ui, sans-serif`;
+      ctx.fillText(fitted(of.name, room - 8 * ratio), x, plot.bbox.top + plot.bbox.height + 14 * ratio);
+      ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+      if (of.log) ctx.fillText("logarithmic", x, plot.bbox.top + plot.bbox.height + 28 * ratio);
+      // Marks of many categories would lie on each other: some are left out.
+      const step = Math.ceil(of.marks.length / 12);
+      of.marks.forEach(([place, mark], index) => {
+        if (index % step !== 0) return;
+        const y = plot.valToPos(place, "y", true), shown = fitted(mark, room - 16 * ratio), wide = ctx.measureText(shown).width;
+        const above = of.names ? 4 : place >= 1 ? -6 : place <= 0 ? 16 : 4;
+        ctx.fillStyle = paper();
+        ctx.globalAlpha = 0.8;
+        ctx.fillRect(x - wide / 2 - 2 * ratio, y + (above - 11) * ratio, wide + 4 * ratio, 14 * ratio);
+        ctx.globalAlpha = 1;
+        ctx.fillStyle = ink();
+        ctx.fillText(shown, x, y + above * ratio);
+      });
+    });
+    ctx.restore();
   }
 
-  const kinds = { curves, scatter, settings };
+  // The charts of one trial: one for each metric and sum, of training and of validation.
+  function trial(element, { epochs, panels }) {
+    if (!epochs.length) return say(element, "No epoch has been evaluated yet.");
+    options(element, [["log", "logarithmic"]], () => trial(element, element.trials));
+    const log = isOn(element, "log");
+    for (const plot of drawn.get(element) ?? []) plot.destroy();
+    element.querySelector(".panels")?.remove();
+    const box = document.createElement("div");
+    box.className = "panels";
+    element.append(box);
+    drawn.set(element, panels.map(({ name, series }) => {
+      const panel = document.createElement("div");
+      panel.dataset.panel = name;
+      box.append(panel);
+      const line = ({ name }, at) => ({ label: name, stroke: palette[at], width: 2, dash: at ? [] : [6, 3], points: { show: epochs.length === 1, size: 5 }, spanGaps: true, value: (_, value) => value === null ? "–" : number(value) });
+      const whole = (_, value) => value === null ? "–" : String(value);
+      return new uPlot({
+        width: Math.max(200, panel.clientWidth), height: 220,
+        scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
+        axes: [axis("epoch", { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }), axis(name)],
+        series: [{ label: "epoch", value: whole }, ...series.map((of, at) => line(of, series.length > 1 ? at : 1))],
+      }, [epochs, ...series.map(({ values }) => values.map((value) => log && value <= 0 ? null : value))], panel);
+    }));
+  }
+
+  const kinds = { curves, scatter, settings, trial };
 
   // The answers that are awaited, by address: charts of the same trials share one.
   const awaited = new Map();
@@ -238,6 +365,7 @@ const Charts = (() => {
   async function update(element) {
     const all = sources(element);
     const answers = await Promise.all(all.map((of) => once(of.address)));
+    if (element.dataset.chart === "trial") return trial(element, (element.trials = answers[0]));
     element.trials = answers.flatMap(({ job, trials }, source) => {
       const { shards, begun } = all[source];
       return trials.map((trial) => ({ ...trial, job, source, shards, begun }));

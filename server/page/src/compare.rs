@@ -1,4 +1,4 @@
-//! Jobs side by side: their figures, their learning curves in one chart, their best trials, and where their job files differ.
+//! Jobs side by side: their figures, their learning curves in a chart for each metric, their best trials, and where their job files differ.
 
 use crate::{frame, words};
 use maud::{Markup, html};
@@ -28,12 +28,11 @@ pub struct Compared {
 pub fn page(jobs: &[Compared]) -> Markup {
     let names: Vec<String> = jobs.iter().map(|of| of.job.summary.name.clone()).collect();
     let content = html! {
-        h1 { (names.join(", ")) }
-        @if let Some(first) = jobs.first() {
-            section aria-labelledby="curves-title" {
-                h2 #curves-title { "Learning curves" }
-                (chart(first, jobs))
-            }
+        h1 { "Jobs side by side" }
+        p.hint { (names.join(", ")) }
+        section aria-labelledby="curves-title" {
+            h2 #curves-title { "Learning curves" }
+            (charts(jobs))
         }
         div #tables data-live={ "/compare?" (query(jobs)) "&part=tables" } { (tables(jobs)) }
     };
@@ -66,15 +65,36 @@ fn query(jobs: &[Compared]) -> String {
     each.join("&")
 }
 
-fn chart(first: &Compared, jobs: &[Compared]) -> Markup {
-    let of =
-        |text: &dyn Fn(&Compared) -> String| jobs.iter().map(text).collect::<Vec<_>>().join(" ");
-    let from = of(&|of| format!("/v1/jobs/{}/search", of.job.summary.job));
-    let shards = of(&|of| of.job.data.train.len().to_string());
-    let begun = of(&|of| of.job.summary.submitted_at.0.to_string());
+/// A chart of learning curves for each metric, with the jobs that have it.
+fn charts(jobs: &[Compared]) -> Markup {
+    let mut metrics: Vec<&str> = jobs.iter().map(metric).collect();
+    metrics.sort_unstable();
+    metrics.dedup();
     html! {
-        div #curves .chart data-chart="curves" data-from=(from) data-metric=(first.job.summary.metric)
-            data-goal=(words::goal(first.job.spec.search.goal)) data-shards=(shards) data-begun=(begun) { }
+        @for (number, of) in metrics.into_iter().enumerate() {
+            @let jobs: Vec<&Compared> = jobs.iter().filter(|job| metric(job) == of).collect();
+            @if number > 0 { h3 { (of) } }
+            (chart(number, of, &jobs))
+        }
+    }
+}
+
+fn metric(of: &Compared) -> &str {
+    &of.job.summary.metric
+}
+
+fn chart(number: usize, metric: &str, jobs: &[&Compared]) -> Markup {
+    let of =
+        |text: &dyn Fn(&Compared) -> String| jobs.iter().map(|of| text(of)).collect::<Vec<_>>();
+    let from = of(&|of| format!("/v1/jobs/{}/search", of.job.summary.job)).join(" ");
+    let shards = of(&|of| of.job.data.train.len().to_string()).join(" ");
+    let begun = of(&|of| of.job.summary.submitted_at.0.to_string()).join(" ");
+    let names = of(&|of| format!("{} (job {})", of.job.summary.name, of.job.summary.job));
+    let id = if number == 0 { "curves".to_owned() } else { format!("curves-{number}") };
+    let goal = jobs.first().map(|of| words::goal(of.job.spec.search.goal));
+    html! {
+        div.chart id=(id) data-chart="curves" data-from=(from) data-metric=(metric) data-goal=[goal]
+            data-shards=(shards) data-begun=(begun) data-names=(Value::from(names)) { }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors on hosts: by host and error, and by trial and error, with counts and the end of the trainer's log.
 
-use crate::{frame, words};
+use crate::{address::of_trial, frame, words};
 use maud::{Markup, html};
 use sojourn_protocol::{
     figures,
@@ -66,6 +66,11 @@ pub(crate) fn by_host<'a>(failures: &[&'a FailureView]) -> Vec<Group<'a>> {
     by(failures, |_| (), |()| Markup::default(), trial_name)
 }
 
+/// The failures of one trial, grouped by error.
+pub(crate) fn by_error<'a>(failures: &[&'a FailureView]) -> Vec<Group<'a>> {
+    by(failures, |_| (), |()| Markup::default(), |one| format!("host {}", one.host))
+}
+
 /// Groups failures by a key and their error, the last ones first. `name` shows a key, `place` says where else a failure was.
 fn by<'a, K: Ord>(
     failures: &[&'a FailureView],
@@ -102,7 +107,7 @@ fn host_link(host: HostId, names: &BTreeMap<HostId, &str>) -> Markup {
 }
 
 fn trial_link(job: JobId, trial: TrialId) -> Markup {
-    html! { a href={ "/jobs/" (job) "?filter=" (trial) "#board" } { "trial " (trial) } " " span.hint { "of job " (job) } }
+    html! { a href=(of_trial(job, trial)) { "trial " (trial) } " " span.hint { "of job " (job) } }
 }
 
 fn trial_name(failure: &FailureView) -> String {

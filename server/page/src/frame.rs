@@ -41,6 +41,11 @@ impl Viewer {
         !self.is_guest
     }
 
+    /// May the viewer see the pages of trials?
+    pub(crate) const fn sees_trials(self) -> bool {
+        !self.is_guest
+    }
+
     /// May the viewer change hosts?
     #[must_use]
     pub fn may_administer(self) -> bool {

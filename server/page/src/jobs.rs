@@ -102,7 +102,7 @@ pub fn list(jobs: &[JobView], filter: &Filter) -> Markup {
                         tr #{ "job-" (job.job) } {
                             td { input type="checkbox" name="job" value=(job.job) aria-label={ "Compare job " (job.job) }; }
                             td.number { (job.job) }
-                            th scope="row" { a href={ "/jobs/" (job.job) } { (job.name) } }
+                            th scope="row" { a.named href={ "/jobs/" (job.job) } title=(job.name) { (job.name) } }
                             @if with_owners { td { @if let Some(owner) = &job.owner { (owner) } } }
                             td { (words::state(job.state.name())) @if let Some(why) = &job.waiting { " " span.hint { (why) } } }
                             td { (ended(job)) }

@@ -11,20 +11,21 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `frame.rs` | what all pages have |
+//! | `frame.rs`, `address.rs` | what all pages have; addresses of pages and their parts |
 //! | `sign_in.rs`, `fault.rs` | the page before the first one, and the one for errors |
 //! | `jobs.rs` | the list of jobs |
-//! | `job/` | a job: its head, its leader board, its charts |
+//! | `job/` | a job with its tabs, and a trial |
 //! | `compare.rs` | jobs side by side |
 //! | `page_link.rs`, `shared.rs` | links to a job's page, and that page for whoever has one |
 //! | `new_job.rs` | a new job over the data of an earlier one |
 //! | `hosts.rs`, `host.rs` | all hosts, and one |
 //! | `failures.rs` | what went wrong on hosts |
-//! | `events.rs` | what happened |
+//! | `events.rs` | a job's events by hour and kind, with filters |
 //! | `report/` | a job as one file, which loads nothing |
 //! | `api.rs` | the document that describes `/v1` |
 //! | `assets.rs` | scripts and styles by name |
 
+pub mod address;
 pub mod api;
 pub mod assets;
 pub mod compare;

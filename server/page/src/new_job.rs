@@ -25,6 +25,9 @@ pub enum DataOf {
     Files,
 }
 
+/// Characters of a job's name in the form's choice.
+const NAME_CHARS: usize = 60;
+
 /// The value of the form's choice that stands for files.
 pub const FILES: &str = "files";
 
@@ -97,7 +100,7 @@ pub fn page(
                     @if takes_files { option value=(FILES) selected[sends] { "new data" } }
                     @for job in jobs.iter().rev() {
                         option value=(job.job) selected[data == Some(DataOf::Job(job.job)) || (data.is_none() && jobs.last() == Some(job))] {
-                            "of job " (job.job) ": " (job.name)
+                            "of job " (job.job) ": " (shortened(&job.name))
                         }
                     }
                 }
@@ -106,12 +109,15 @@ pub fn page(
                     div #drafted role="status" {}
                 }
                 label for="text" { "Job file" }
-                textarea #text name="text" rows="24" spellcheck="false" required aria-describedby="hint" placeholder=(PLACEHOLDER) { (text) }
+                // Problems stand beside the file, or above it on a phone, so that they are seen as one types.
+                div.editor {
+                    textarea #text name="text" rows="24" spellcheck="false" required aria-describedby="hint" placeholder=(PLACEHOLDER) { (text) }
+                    div #checked role="status" { @if let Some(checked) = checked { (result(checked)) } }
+                }
                 p #hint .hint {
                     "Drop a " code { "job.toml" } " here or write one. Over the data of a job it gets the same shards, and what the file says in "
                     code { "[data]" } " isn't used."
                 }
-                div #checked role="status" { @if let Some(checked) = checked { (result(checked)) } }
                 div.buttons {
                     button { "Submit" }
                     label { input type="checkbox" name="again" value="true"; " also if the same job is there" }
@@ -120,6 +126,14 @@ pub fn page(
         }
     };
     frame::with_script("New job", "/", &content, "new.js")
+}
+
+/// The beginning of a long name: a choice of it is no wider than a phone.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_CHARS) {
+        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+        None => name.to_owned(),
+    }
 }
 
 /// Where files are chosen.

@@ -49,6 +49,10 @@ pub fn page(job: &JobDetail, parts: Parts, board: &Board) -> Markup {
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live=(part("head")) { (head(&job.summary)) }
         (job::charts(job, &format!("{at}/search")))
+        section aria-labelledby="figures-title" {
+            h2 #figures-title { "Figures" }
+            div #figures data-live=(part("figures")) { (figures(&job.summary, &parts.trials)) }
+        }
         section aria-labelledby="matrix-title" {
             h2 #matrix-title { "Hops" }
             div #matrix data-live=(part("matrix")) { (matrix(parts.hops)) }
@@ -69,7 +73,13 @@ pub fn page(job: &JobDetail, parts: Parts, board: &Board) -> Markup {
 /// How far the job is.
 #[must_use]
 pub fn head(job: &JobView) -> Markup {
-    job::head(&JobView { waiting: None, ..job.clone() }, VIEWER)
+    job::head(&JobView { waiting: None, ..job.clone() }, None, VIEWER)
+}
+
+/// The job's counts.
+#[must_use]
+pub fn figures(job: &JobView, trials: &[TrialView]) -> Markup {
+    job::overview::figures_of(job, trials, VIEWER)
 }
 
 /// The job's running trials by its shards.

@@ -87,7 +87,10 @@ pub fn document(report: &Report<'_>) -> Result<Markup, serde_json::Error> {
     let reader = Viewer::of(Rights::Read);
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (job.summary.job) ", " (words::time(report.made_at)) } }
-        section #head { (job::head(&job.summary, reader)) @if let Some(cost) = report.cost { p { "Cost: " (cost) } } }
+        section #head {
+            (job::head(&job.summary, report.cost.map(|paid| job::Cost { paid, budget: job.spec.placement.budget }), reader))
+            (job::overview::figures_of(&job.summary, trials, reader))
+        }
         (job::charts(job, &format!("#{TRIALS}")))
         section aria-labelledby="board-title" {
             h2 #board-title { "Trials" }

@@ -9,7 +9,7 @@ use actix_web::{
 use serde::Deserialize;
 use serde_json::Value;
 use sojourn_core::request;
-use sojourn_page::page_link as link_page;
+use sojourn_page::{address::of_trial, job::Tab, page_link as link_page};
 use sojourn_protocol::{
     api::{GoOn, NewTrial, Retry, SearchRequest},
     error::ErrorKind,
@@ -30,11 +30,26 @@ pub(in crate::http) struct Button {
     reopen: bool,
     trial: Option<TrialId>,
     #[serde(default)]
+    back: Back,
+    #[serde(default)]
     set: String,
     #[serde(default)]
     label: String,
     days: Option<u64>,
     token: Option<TokenId>,
+}
+
+/// The page that comes next.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Back {
+    /// The job's overview.
+    #[default]
+    Overview,
+    /// The leader board.
+    Trials,
+    /// The page of the button's trial.
+    Trial,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -54,7 +69,7 @@ enum Action {
     RevokeLink,
 }
 
-/// Does what a button says, and leads back to the job's page.
+/// Does what a button says, and leads back to the page that it stands on.
 pub(in crate::http) async fn act(
     app: App,
     by: UserBy,
@@ -105,7 +120,11 @@ pub(in crate::http) async fn act(
             drop(app.shell.request(by.asks(revoke)).await?);
         }
     }
-    Ok(answer::go_to(&format!("/jobs/{job}")))
+    Ok(answer::go_to(&match (button.back, button.trial) {
+        (Back::Trials, _) => Tab::Trials.address(job),
+        (Back::Trial, Some(trial)) => of_trial(job, trial),
+        (Back::Overview | Back::Trial, _) => Tab::Overview.address(job),
+    }))
 }
 
 /// Makes a link to the job's page, and shows it, once.

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `sessions.rs` | who has signed in with a browser, and for how long |
 //! | `sign_in.rs` | signing in and out, and being sent there |
-//! | `pages.rs` | the pages |
+//! | `pages.rs` | the pages of all jobs and hosts |
+//! | `job.rs`, `job_events.rs` | the pages of a job and of a trial; the events of a job |
 //! | `new_job.rs` | a new job over the data of an earlier one |
 //! | `new_data.rs` | a new job over files of data that the browser sends |
 //! | `host.rs` | a host's page and its buttons; what went wrong on all hosts |
@@ -19,6 +20,8 @@
 pub(super) mod actions;
 mod answer;
 pub(super) mod host;
+pub(super) mod job;
+mod job_events;
 pub(super) mod new_data;
 pub(super) mod new_job;
 pub(super) mod pages;

@@ -1,7 +1,7 @@
-//! The pages. `?part=NAME` asks for a part of one, as its script does.
+//! The pages of all jobs and hosts. `?part=NAME` asks for a part of one, as its script does.
 
-use super::{answer, answer::PageError, recent_events::LastEvents, timeline};
-use crate::http::{App, auth::UserViewer, error::HttpError, events, trials};
+use super::{answer, answer::PageError};
+use crate::http::{App, auth::UserViewer, error::HttpError, trials};
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{CACHE_CONTROL, CONTENT_TYPE},
@@ -9,21 +9,8 @@ use actix_web::{
 };
 use serde::Deserialize;
 use sojourn_core::request;
-use sojourn_page::{
-    Viewer, assets, compare as compare_page, events as event_page, hosts as host_page,
-    job as job_page, jobs as jobs_page, page_link as link_page,
-};
-use sojourn_protocol::{
-    decimal,
-    error::ErrorKind,
-    ids::JobId,
-    spec::CpuSharePolicy,
-    tokens::TokenView,
-    view::{EventView, JobDetail, JobView},
-};
-
-/// Events of a job on its page.
-const EVENTS: usize = 30;
+use sojourn_page::{assets, compare as compare_page, hosts as host_page, jobs as jobs_page};
+use sojourn_protocol::{error::ErrorKind, ids::JobId};
 
 /// `?part=NAME`.
 #[derive(Debug, Default, Deserialize)]
@@ -68,80 +55,6 @@ pub(in crate::http) async fn hosts(
     })
 }
 
-/// A job.
-pub(in crate::http) async fn job(
-    app: App,
-    UserViewer(viewer): UserViewer,
-    request: HttpRequest,
-    job: Path<JobId>,
-    Query(part): Query<Part>,
-    Query(board): Query<job_page::Board>,
-) -> Result<HttpResponse, PageError> {
-    let job = *job;
-    let detail = async || app.shell.request(request::GetJob { job }).await;
-    let part = match part.name() {
-        None => {
-            let detail = detail().await?;
-            let spec = decimal::as_text(|| serde_json::to_string_pretty(&detail.spec));
-            let last = app.recent_events.of(&app.shell, job).await?;
-            let parts = job_page::Parts {
-                spec: spec.map_err(|error| HttpError::fault(&error))?,
-                space: changed_space(&detail)?,
-                trials: trials::all(&app, job).await?,
-                hops: app.shell.request(request::GetHops { job }).await?,
-                timeline: timeline::collect(&app, &detail.summary, &last).await?,
-                events: latest(&last)?,
-                page_links: page_links_for(&app, &detail.summary, viewer).await?,
-            };
-            return Ok(answer::html(job_page::page(&detail, &parts, &board, viewer)));
-        }
-        Some("head") => job_page::head(&detail().await?.summary, viewer),
-        Some("matrix") => job_page::matrix(&app.shell.request(request::GetHops { job }).await?),
-        Some("gantt") => {
-            let detail = detail().await?;
-            let last = app.recent_events.of(&app.shell, job).await?;
-            job_page::gantt(&timeline::collect(&app, &detail.summary, &last).await?)
-        }
-        Some("board") => {
-            let detail = detail().await?;
-            let trials = trials::all(&app, job).await?;
-            job_page::leaders(&detail.summary, &detail.spec.search, &trials, &board, viewer)
-        }
-        Some("space") => job_page::space(changed_space(&detail().await?)?.as_deref()),
-        Some("shares") => {
-            let page_links = page_links_for(&app, &detail().await?.summary, viewer).await?;
-            link_page::links(job, page_links.as_deref())
-        }
-        Some("events") => {
-            detail().await?;
-            event_page::list(&latest(&app.recent_events.of(&app.shell, job).await?)?)
-        }
-        Some(other) => {
-            let message = format!("a job's page has no part `{other}`");
-            return Err(HttpError::new(ErrorKind::NotFound, message).into());
-        }
-    };
-    Ok(answer::part(&request, part))
-}
-
-/// The space of a job's search, where that was changed.
-fn changed_space(job: &JobDetail) -> Result<Option<String>, HttpError> {
-    let text = |space| decimal::as_text(|| serde_json::to_string_pretty(space));
-    job.space.as_ref().map(text).transpose().map_err(|error| HttpError::fault(&error))
-}
-
-/// The links to a job's page, for whoever may make some.
-async fn page_links_for(
-    app: &App,
-    job: &JobView,
-    viewer: Viewer,
-) -> Result<Option<Vec<TokenView>>, HttpError> {
-    if !viewer.may_change(job) {
-        return Ok(None);
-    }
-    Ok(Some(app.shell.request(request::GetLinks { job: job.job }).await?))
-}
-
 /// Jobs side by side: `?job=1&job=2`.
 pub(in crate::http) async fn compare(
     app: App,
@@ -170,16 +83,6 @@ pub(in crate::http) async fn compare(
         None => answer::html(compare_page::page(&compared)),
         Some(_) => answer::part(&request, compare_page::tables(&compared)),
     })
-}
-
-/// The last of a job's events, as its page shows them.
-fn latest(last: &LastEvents) -> Result<Vec<EventView>, HttpError> {
-    let skipped = last.records.len().saturating_sub(EVENTS);
-    last.records
-        .iter()
-        .skip(skipped)
-        .map(|record| events::view(record, CpuSharePolicy::Equal))
-        .collect()
 }
 
 /// A script or a style.

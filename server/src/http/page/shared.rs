@@ -87,6 +87,7 @@ pub(in crate::http) async fn job(
             return Ok(answer::html(shared_page::page(&detail, parts, &board)));
         }
         Some("head") => shared_page::head(&detail.summary),
+        Some("figures") => shared_page::figures(&detail.summary, &trials::all(&app, job).await?),
         Some("matrix") => shared_page::matrix(app.shell.request(request::GetHops { job }).await?),
         Some("gantt") => shared_page::gantt(timeline_of(&app, &detail.summary).await?),
         Some("board") => shared_page::leaders(&detail, trials::all(&app, job).await?, &board),

@@ -1,6 +1,6 @@
 //! The pages for people, and what their buttons and scripts ask.
 
-use super::super::page::{actions, host, new_data, new_job, pages, shared, sign_in};
+use super::super::page::{actions, host, job, new_data, new_job, pages, shared, sign_in};
 use super::resource;
 use actix_web::{
     middleware::Compress,
@@ -43,9 +43,17 @@ pub(super) fn routes(service: &mut ServiceConfig) {
         .service(resource("/jobs/new/data/{upload}/draft").route(web::post().to(new_data::draft)))
         .service(
             resource("/jobs/{job}")
-                .route(web::get().to(pages::job))
+                .route(web::get().to(job::overview))
                 .route(web::post().to(actions::act))
                 .wrap(Compress::default()),
+        )
+        .service(
+            resource("/jobs/{job}/trials/{trial}")
+                .route(web::get().to(job::trial))
+                .wrap(Compress::default()),
+        )
+        .service(
+            resource("/jobs/{job}/{tab}").route(web::get().to(job::tab)).wrap(Compress::default()),
         )
         .service(
             open_resource("/share")
