@@ -197,7 +197,7 @@ const Charts = (() => {
   // The settings that vary: those of the declared space, and those in which trials differ.
   const keysOf = (trials) => [...new Set(trials.flatMap((trial) => Object.keys(trial.choices)))].sort();
 
-  // A point for each trial: one of its settings, and the metric. Trials that failed without a value are crosses at the worst end.
+  // A point for each trial: one of its settings, and the metric. Trials that failed without a value are at the worst end.
   function scatter(element, trials) {
     const { metric, goal } = element.dataset;
     const known = trials.filter((trial) => trial.best !== null || hasFailed(trial));

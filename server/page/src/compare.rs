@@ -217,6 +217,24 @@ fn flatten(place: &str, value: &Value, into: &mut BTreeMap<String, Value>) {
 mod tests {
     use super::*;
     use serde_json::json;
+    use sojourn_protocol::ids::JobId;
+
+    #[test]
+    fn each_metric_has_a_chart_with_the_jobs_that_have_it() {
+        let job = |number: u64, metric: &str| {
+            let mut job: JobDetail =
+                serde_json::from_str(include_str!("../tests/detail.json")).unwrap();
+            job.summary.job = JobId(number);
+            job.summary.metric = metric.to_owned();
+            Compared { job, trials: Vec::new() }
+        };
+        let jobs = [job(1, "valid/accuracy"), job(2, "valid/loss"), job(3, "valid/accuracy")];
+        let text = charts(&jobs).into_string();
+        assert!(text.contains("data-from=\"/v1/jobs/1/search /v1/jobs/3/search\""), "{text}");
+        assert!(text.contains("data-from=\"/v1/jobs/2/search\""), "{text}");
+        assert!(text.contains("digits (job 3)"), "{text}");
+        assert_eq!(text.matches("data-chart").count(), 2, "{text}");
+    }
 
     #[test]
     fn places_of_a_job_file_are_named_by_their_path() {

@@ -8,6 +8,17 @@ use sojourn_protocol::{ids::TokenId, tokens::Rights, view::JobView};
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// The place from which somebody looks at a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// A session: all pages are there.
+    Session,
+    /// A link to one job's page, without a token.
+    Link,
+    /// A file, which has no server.
+    File,
+}
+
 /// The viewer of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Viewer {
@@ -15,13 +26,15 @@ pub struct Viewer {
     rights: Rights,
     /// The viewer's token; `None`: the server's own.
     token: Option<TokenId>,
-    /// The viewer has a link to one job's page, and no token.
-    is_guest: bool,
+    /// The place from which the viewer looks.
+    from: From,
 }
 
 impl Viewer {
     /// A viewer who has a link to one job's page.
-    pub(crate) const GUEST: Self = Self { rights: Rights::Read, token: None, is_guest: true };
+    pub(crate) const GUEST: Self = Self { rights: Rights::Read, token: None, from: From::Link };
+    /// The reader of a job's report.
+    pub(crate) const READER: Self = Self { rights: Rights::Read, token: None, from: From::File };
 
     /// A user with these rights.
     #[must_use]
@@ -32,18 +45,18 @@ impl Viewer {
     /// A user with these rights by this token; `None`: by the server's own.
     #[must_use]
     pub const fn with_token(rights: Rights, token: Option<TokenId>) -> Self {
-        Self { rights, token, is_guest: false }
+        Self { rights, token, from: From::Session }
     }
 
     /// May the viewer have checkpoints?
     #[must_use]
     pub fn may_download(self) -> bool {
-        !self.is_guest
+        self.from == From::Session
     }
 
     /// May the viewer see the pages of trials?
-    pub(crate) const fn sees_trials(self) -> bool {
-        !self.is_guest
+    pub(crate) fn sees_trials(self) -> bool {
+        self.from == From::Session
     }
 
     /// May the viewer change hosts?
@@ -53,8 +66,8 @@ impl Viewer {
     }
 
     /// May the viewer see who submitted a job?
-    pub(crate) const fn sees_owners(self) -> bool {
-        !self.is_guest
+    pub(crate) fn sees_owners(self) -> bool {
+        self.from != From::Link
     }
 
     /// May the viewer submit jobs?

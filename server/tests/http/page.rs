@@ -217,7 +217,10 @@ async fn behind_a_proxy_all_links_of_pages_stay_below_its_path() {
     let with: Vec<_> =
         browser.into_iter().chain([("cookie", cookie.split(';').next().unwrap())]).collect();
     let job_page = format!("/jobs/{job}");
-    for path in ["/", "/sign-in", "/hosts", "/failures", "/jobs/new", &job_page, "/v1/docs"] {
+    let of_job = ["trials", "charts", "machines", "events", "file", "trials/0"];
+    let of_job = of_job.map(|tab| format!("{job_page}/{tab}"));
+    let pages = ["/", "/sign-in", "/hosts", "/failures", "/jobs/new", &job_page, "/v1/docs"];
+    for path in pages.into_iter().chain(of_job.iter().map(String::as_str)) {
         let answer = get(&world, path, &with).await;
         assert_eq!((answer.status, answer.header("content-encoding")), (200, None), "{path}");
         let page = text(&answer);
@@ -273,7 +276,17 @@ async fn each_button_of_a_job_does_what_it_says() {
     assert_eq!(world.upload(&host.token, &lease, &bytes).await.status, 200);
     assert_eq!(world.report(&host.token, &report).await.status, 200);
     world.end(&host.token, lease.id).await;
-    assert!(shown().await.contains("Clone"));
+    let board = text(&get(&world, &format!("{page}/trials"), &with).await);
+    assert!(board.contains("Stop trial 0"), "{board}");
+    assert!(!board.contains("Clone"), "no epoch has ended: a clone would be refused: {board}");
+    // A button of the board or of a trial's page leads back there.
+    for (epochs, back, to) in
+        [(4, "trials", "/trials"), (5, "trial", "/trials/0"), (6, "overview", "")]
+    {
+        let form = format!("action=extend&epochs={epochs}&trial=0&back={back}");
+        let answer = post(&world, &page, &with, &form).await;
+        assert_eq!(answer.header("location"), Some(format!("{page}{to}")), "{back}");
+    }
     press("action=stop&trial=0").await;
     let trials: Vec<TrialView> =
         world.get(&format!("/v1/jobs/{job}/trials"), &world.admin).await.json();
@@ -299,8 +312,10 @@ async fn each_button_of_a_job_does_what_it_says() {
     let as_reader = [("cookie", reader.as_str()), OWN];
     let refused = post(&world, &page, &as_reader, "action=cancel").await;
     assert_eq!(refused.status, 403);
-    let seen = text(&get(&world, &page, &as_reader).await);
-    assert!(!seen.contains("name=\"action\""), "buttons for who may only read");
+    for address in ["", "/trials", "/trials/0"] {
+        let seen = text(&get(&world, &format!("{page}{address}"), &as_reader).await);
+        assert!(!seen.contains("name=\"action\""), "buttons for who may only read: {address}");
+    }
 
     press("action=cancel").await;
     assert_eq!(state(&world).await, JobState::Cancelled);
@@ -328,7 +343,7 @@ async fn a_space_that_was_changed_is_on_the_page_of_its_job() {
     let request = SearchRequest { space, ..SearchRequest::default() };
     let changed = world.post(&format!("/v1/jobs/{job}/search"), &world.admin, &request).await;
     assert_eq!(changed.status, 200, "{}", text(&changed));
-    for path in ["?part=space", ""] {
+    for path in ["?part=space", "/file"] {
         let shown = shown(path).await;
         assert!(shown.contains("Space as changed since") && shown.contains("0.123"), "{shown}");
     }
@@ -341,8 +356,13 @@ async fn a_part_that_has_not_changed_is_not_sent_again() {
     let world = World::start(folder.path()).await;
     let job = world.submit().await.job;
     let cookie = sign_in(&world, &world.admin).await;
-    for part in ["head", "matrix", "board&sort=epoch&down=true&filter=mlp&from=0", "events"] {
-        let path = format!("/jobs/{job}?part={part}");
+    let board = "board&sort=epoch&down=true&filter=mlp&from=0";
+    let parts = ["head", "best", "pace", "next", "figures", "matrix", board, "events&kind=people"];
+    let parts = parts.map(|part| format!("/jobs/{job}?part={part}"));
+    let of_trial = ["head", "lineage", "hops", "failures"];
+    let of_trial = of_trial.map(|part| format!("/jobs/{job}/trials/0?part={part}"));
+    for part in parts.into_iter().chain(of_trial) {
+        let path = part.clone();
         let first = get(&world, &path, &[("cookie", &cookie)]).await;
         assert_eq!(first.status, 200, "{part}");
         assert!(!text(&first).contains("<html"), "{part}");
@@ -350,8 +370,46 @@ async fn a_part_that_has_not_changed_is_not_sent_again() {
         let again = get(&world, &path, &[("cookie", &cookie), ("if-none-match", &tag)]).await;
         assert_eq!((again.status, again.body.len()), (304, 0), "{part}");
     }
-    let unknown = get(&world, &format!("/jobs/{job}?part=x"), &[("cookie", &cookie)]).await;
-    assert_eq!(unknown.status, 404);
+    for unknown in ["?part=x", "/trials/0?part=x", "/x", "/overview", "/trials/77"] {
+        let path = format!("/jobs/{job}{unknown}");
+        assert_eq!(get(&world, &path, &[("cookie", &cookie)]).await.status, 404, "{unknown}");
+    }
+    world.server.stop().await;
+}
+
+#[tokio::test]
+async fn each_page_of_a_job_and_of_a_trial_is_for_users() {
+    let folder = folder();
+    let world = World::start(folder.path()).await;
+    let job = world.submit().await.job;
+    let host = world.enrol("one").await;
+    let token = new_token(&world, "read").await;
+    let cookie = sign_in(&world, &token.secret).await;
+    let pages = [
+        ("", "Best trials"),
+        ("/trials", "1 of 1 trials"),
+        ("/charts", "id=\"settings\""),
+        ("/machines", "Leases"),
+        ("/events", "was submitted"),
+        ("/file", "Job as submitted"),
+        ("/trials/0", "Trial 0"),
+        ("/trials/0?part=curves", "\"epochs\":[]"),
+    ];
+    for (path, shows) in pages {
+        let path = format!("/jobs/{job}{path}");
+        let led = get(&world, &path, &[]).await;
+        assert_eq!(led.status, 303, "{path} without a session");
+        assert!(led.header("location").unwrap().starts_with("/sign-in?to="), "{path}");
+        world.get(&path, &host.token).await.refused(ErrorKind::Unauthorized);
+        let page = get(&world, &path, &[("cookie", &cookie)]).await;
+        assert_eq!(page.status, 200, "{path}");
+        assert!(text(&page).contains(shows), "{path}: {}", text(&page));
+    }
+    let overview = text(&get(&world, &format!("/jobs/{job}"), &[("cookie", &cookie)]).await);
+    assert!(!overview.contains("was submitted"), "the overview has no events: {overview}");
+    let of_other = format!("/jobs/{job}/events?trial=5");
+    let filtered = text(&get(&world, &of_other, &[("cookie", &cookie)]).await);
+    assert!(filtered.contains("No such event"), "{filtered}");
     world.server.stop().await;
 }
 

@@ -83,7 +83,7 @@ async fn a_link_shows_its_job_and_nothing_else() {
         assert!(!html.contains(hidden), "{hidden}: {html}");
     }
     assert!(html.contains(&format!("lease-{}", lease.id)), "its leases are shown: {html}");
-    for part in ["head", "matrix", "gantt", "board&sort=trial"] {
+    for part in ["head", "figures", "matrix", "gantt", "board&sort=trial"] {
         let answer = get(&world, &format!("/share/{job}?part={part}"), &cookie).await;
         assert_eq!(answer.status, 200, "{part}");
         assert!(!text(&answer).contains("a-host-with-a-name"), "{part}");
@@ -105,6 +105,10 @@ async fn a_link_shows_its_job_and_nothing_else() {
     for (method, path, status) in [
         ("GET", "/", 401),
         ("GET", "/jobs/1", 401),
+        ("GET", "/jobs/1/trials", 401),
+        ("GET", "/jobs/1/events", 401),
+        ("GET", "/jobs/1/file", 401),
+        ("GET", "/jobs/1/trials/0", 401),
         ("GET", "/hosts", 401),
         ("POST", "/jobs/1", 401),
         ("GET", "/v1/jobs", 401),

@@ -14,9 +14,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 URL, TOKEN, JOB, FOLDER = sys.argv[1:]
-DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 PAGES = {
-    "jobs": "/", "job": f"/jobs/{JOB}", "hosts": "/hosts", "host": "/hosts/1", "failures": "/failures", "new job": f"/jobs/new?over={JOB}",
+    "jobs": "/", "job": f"/jobs/{JOB}", "trials": f"/jobs/{JOB}/trials", "charts": f"/jobs/{JOB}/charts", "machines": f"/jobs/{JOB}/machines",
+    "events": f"/jobs/{JOB}/events", "job file": f"/jobs/{JOB}/file", "trial": f"/jobs/{JOB}/trials/0", "hosts": "/hosts", "host": "/hosts/1", "failures": "/failures", "new job": f"/jobs/new?over={JOB}",
     "new job over files": "/jobs/new?over=files",
 }
 FILE = """name = "from the page"
@@ -115,9 +116,10 @@ def watching(browser):
     page.evaluate("window.same = true")
     expect(page.locator("#connection")).to_have_text("live")
     expect(page.locator("#curves canvas")).to_be_visible()
-    expect(page.locator("#settings canvas")).to_be_visible()
-    expect(brought(page, "#matrix").locator("table")).to_contain_text("done")
-    expect(brought(page, "#gantt").locator("svg.gantt")).to_be_visible()
+    # The first screen has the answers: how far, what it costs, which trial.
+    for part in ["#head .state", "#head progress", "#curves canvas", "#best a[href*='/trials/']", "#pace"]:
+        box = page.locator(part).first.bounding_box()
+        assert box["y"] + box["height"] <= DESK["height"], (part, box)
     hops = brought(page, "#head").locator("progress").first
     before = int(hops.get_attribute("value"))
     page.wait_for_function("before => Number(document.querySelector('#head progress').value) > before", arg=before)
@@ -128,7 +130,16 @@ def watching(browser):
     page.wait_for_function("before => Number(document.querySelector('#head progress').value) > before", arg=now)
     assert page.get_by_label("Epochs in all").input_value() == "123"
     assert page.evaluate("window.same") is True
-    # A curve says which trial it is.
+    # A curve says which trial it is, and so does the legend, of which the best is named.
+    expect(page.locator("#curves .keys")).to_contain_text("(best)")
+    assert page.locator("#events").count() == 0, "the overview has a tail of the journal"
+    page.get_by_role("navigation", name="Parts of the job").get_by_role("link", name="Machines").click()
+    page.wait_for_url(URL + PAGES["machines"])
+    expect(brought(page, "#matrix").locator("table")).to_contain_text("done")
+    expect(brought(page, "#gantt").locator("svg.gantt")).to_be_visible()
+    page.get_by_role("navigation", name="Parts of the job").get_by_role("link", name="Charts").click()
+    page.wait_for_url(URL + PAGES["charts"])
+    expect(page.locator("#settings canvas")).to_be_visible()
     over = brought(page, "#curves .u-over").bounding_box()
     for step in range(1, 40):
         page.mouse.move(over["x"] + over["width"] / 3, over["y"] + over["height"] * step / 40)
@@ -148,10 +159,62 @@ def watching(browser):
     visit.context.close()
 
 
+def trial(browser):
+    """A trial's page has its curves, where it has been, and buttons that lead back to it."""
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.sign_in(PAGES["job"])
+    page.locator("#best a").first.click()
+    page.wait_for_url(re.compile(r"/trials/\d+$"))
+    number = page.url.rsplit("/", 1)[1]
+    expect(page.locator("h1")).to_contain_text(f"Trial {number}")
+    expect(page.locator("#trial-curves [data-panel=loss] canvas")).to_be_visible()
+    expect(page.locator("#trial-curves [data-panel=accuracy] canvas")).to_be_visible()
+    page.get_by_label("logarithmic").check()
+    expect(page.locator("#trial-curves [data-panel=loss] canvas")).to_be_visible()
+    rows = brought(page, "#hops").locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    assert rows.first.locator("a[href*='/hosts/']").count() == 1, rows.first.inner_text()
+    expect(brought(page, "#gantt").locator("svg.gantt")).to_be_visible()
+    before = rows.first.get_attribute("id")
+    brought(page, "#hops")
+    page.wait_for_function("before => document.querySelector('#hops tbody tr').id !== before", arg=before)
+    visit.is_sound("trial")
+    page.get_by_role("button", name=f"Stop trial {number}").click()
+    page.wait_for_url(re.compile(rf"/trials/{number}$"))
+    expect(page.locator("#head .state")).to_have_text("pruned")
+    page.get_by_role("button", name=f"Go on trial {number}").click()
+    expect(page.locator("#head .state")).to_have_text("running")
+    visit.context.close()
+
+
+def events(browser):
+    """Events stand by hour and kind, and an address has the filter."""
+    visit = Browsing(browser, DESK, "dark")
+    page = visit.page
+    visit.sign_in(PAGES["events"])
+    expect(page.locator("#events .group").first).to_contain_text("By people")
+    expect(page.locator("#events")).to_contain_text("was submitted")
+    page.get_by_label("Kind").select_option("leases")
+    page.get_by_label("Trial").fill("1")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**kind=leases**trial=1**")
+    sentences = page.locator("#events .events li > span")
+    expect(sentences.first).to_be_visible()
+    granted = [text for text in sentences.all_inner_texts() if " gets lease " in text]
+    assert granted and all("trial 1" in text for text in granted), granted[:5]
+    assert "was submitted" not in page.locator("#events").inner_text()
+    visit.is_sound("events")
+    page.get_by_role("link", name="Show all").click()
+    page.wait_for_url(URL + PAGES["events"])
+    visit.context.close()
+
+
 def leader_board(browser):
     visit = Browsing(browser, DESK, "dark")
     page = visit.page
-    visit.sign_in(PAGES["job"])
+    visit.sign_in(PAGES["trials"])
+    expect(page.locator("#board .leads")).to_have_count(1)
     page.locator("#board thead a[title=trial]").click()
     page.wait_for_url("**sort=trial**")
     shown = lambda: page.locator("#board tbody tr").evaluate_all("rows => rows.map(row => Number(row.dataset.trial))")
@@ -181,9 +244,11 @@ def buttons(browser):
     page.get_by_label("Epochs in all").fill(str(epochs + 1))
     page.get_by_role("button", name="Extend").click()
     page.wait_for_load_state()
+    page.goto(URL + PAGES["trials"])
     expect(page.locator("#trial-0")).to_contain_text(f"/{epochs + 1}")
     page.get_by_role("button", name="Stop trial 0").click()
     expect(page.locator("#trial-0 .state")).to_have_text("pruned")
+    assert page.url == URL + PAGES["trials"], page.url
     page.get_by_role("button", name="Go on trial 0").click()
     expect(page.locator("#trial-0 .state")).to_have_text("running")
     clone = page.locator("#clone-1")
@@ -195,6 +260,10 @@ def buttons(browser):
     page.get_by_role("button", name="Cancel this job").click()
     expect(head.locator(".state")).to_have_text("cancelled")
     assert state()["summary"]["state"] == "cancelled"
+    expect(page.locator("#next")).to_contain_text("sojourn export")
+    page.goto(URL + PAGES["trials"])
+    expect(page.locator("#board tbody tr").first).to_be_visible()
+    assert page.locator("#board details").count() == 0, "a clone would be refused"
     visit.is_sound("cancelled")
     visit.context.close()
 
@@ -281,7 +350,8 @@ def new_job(browser):
     page.goto(URL + PAGES["failures"])
     expect(page.locator("#failures table").first).to_contain_text(f"job {job}")
     page.locator("#failures table").nth(1).get_by_text("trial 0").click()
-    page.wait_for_url(f"{URL}/jobs/{job}?filter=0#board")
+    page.wait_for_url(f"{URL}/jobs/{job}/trials/0")
+    expect(page.locator("#failures table")).to_be_visible()
     visit.is_sound("trial that failed")
     visit.context.close()
 
@@ -405,6 +475,7 @@ def comparing(browser):
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url(f"{URL}/compare?job=*&job=*")
     expect(page.locator("#curves canvas")).to_be_visible()
+    expect(page.locator("#curves .keys li")).to_have_count(page.locator("#curves").evaluate("chart => JSON.parse(chart.dataset.names).length"))
     expect(page.locator("#tables table").first.locator("thead th")).to_have_count(2)
     expect(page.locator("#tables")).to_contain_text("training.epochs")
     visit.is_sound("jobs side by side")
@@ -459,6 +530,8 @@ with sync_playwright() as playwright:
     chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
     signing_in(chromium)
     watching(chromium)
+    trial(chromium)
+    events(chromium)
     leader_board(chromium)
     sharing(chromium)
     host(chromium)

@@ -141,8 +141,7 @@ pub(crate) fn printed(metric: &str, goal: Goal, trials: &[TrialView]) -> Markup 
     let heads = html! {
         @for (column, text) in columns(metric, &settings) { th scope="col" title=[column] { (text) } }
     };
-    let first = rows.first().filter(|trial| trial.best.is_some()).map(|trial| trial.trial);
-    table(&heads, rows.into_iter(), &settings, first, None, |_| Markup::default())
+    table(&heads, rows.into_iter(), &settings, None, None, |_| Markup::default())
 }
 
 /// The settings that differ between trials.

@@ -128,7 +128,7 @@ fn reasons(trials: &[TrialView]) -> Vec<(&str, u64)> {
     all
 }
 
-/// What an ended job offers: its best model, and more of the search.
+/// The next steps after a job's end: its best model, and more of the search.
 #[must_use]
 pub fn next(job: &JobView) -> Markup {
     if !job.state.has_ended() {

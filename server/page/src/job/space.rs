@@ -80,3 +80,27 @@ pub(super) fn scales(job: &JobDetail) -> BTreeMap<String, Scale> {
     }
     scales.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use sojourn_protocol::spec::{Dimension, dimension::Spread};
+
+    #[test]
+    fn axes_have_the_scales_that_the_job_file_declares() {
+        let mut job: JobDetail =
+            serde_json::from_str(include_str!("../../tests/detail.json")).unwrap();
+        let optimizer = &mut job.spec.training.optimizer;
+        optimizer.lr = Dimension::Range(Range::new(Spread::LogUniform, 1e-4, 0.1));
+        optimizer.momentum = Dimension::Range(Range::new(Spread::Uniform, 0.001, 0.9));
+        let shown = serde_json::to_value(scales(&job)).unwrap();
+        let expected = json!({
+            "model[0].hidden": { "values": [[64], [128, 64]] },
+            "training.optimizer.lr": { "low": 1e-4, "high": 0.1, "log": true },
+            // The values span a factor of 900, and the scale is even all the same.
+            "training.optimizer.momentum": { "low": 0.001, "high": 0.9, "log": false },
+        });
+        assert_eq!(shown, expected);
+    }
+}

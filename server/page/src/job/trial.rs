@@ -1,4 +1,4 @@
-//! A trial: its value, its curves, where it has been, what it comes from, and what went wrong.
+//! A trial: its value, its curves, where it has been, what it comes from, and the errors of trainers at it.
 
 use super::{
     gantt::{Timeline, gantt},
@@ -35,7 +35,7 @@ pub struct Parts {
     pub history: TrialHistory,
     /// The trial's leases.
     pub timeline: Timeline,
-    /// What went wrong with it on hosts.
+    /// The errors of trainers at it.
     pub failures: Vec<FailureView>,
 }
 
@@ -229,7 +229,7 @@ fn short(blob: &BlobRef) -> String {
     blob.sha256.to_string().chars().take(12).collect()
 }
 
-/// What went wrong with it, by error.
+/// The errors of trainers at it, grouped.
 #[must_use]
 pub fn failed(all: &[FailureView]) -> Markup {
     let all: Vec<&FailureView> = all.iter().collect();

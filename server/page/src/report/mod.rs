@@ -16,7 +16,6 @@ use sojourn_protocol::{
     manifest::{DataManifest, Shard},
     money::MicroUsd,
     time::UnixMillis,
-    tokens::Rights,
     view::{JobDetail, TrialView},
 };
 
@@ -84,7 +83,7 @@ pub fn document(report: &Report<'_>) -> Result<Markup, serde_json::Error> {
     let space = space.map(|space| decimal::as_text(|| serde_json::to_string_pretty(space)));
     let space = space.transpose()?;
     let curves = serde_json::to_string(report.curves)?;
-    let reader = Viewer::of(Rights::Read);
+    let reader = Viewer::READER;
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (job.summary.job) ", " (words::time(report.made_at)) } }
         section #head {

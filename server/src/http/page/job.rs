@@ -4,7 +4,7 @@ use super::{answer, answer::PageError, job_events, pages::Part, timeline};
 use crate::http::{App, auth::UserViewer, error::HttpError, failures as counted, trials};
 use actix_web::{
     HttpRequest, HttpResponse,
-    web::{Json, Path, Query},
+    web::{Path, Query},
 };
 use sojourn_core::request;
 use sojourn_page::{
