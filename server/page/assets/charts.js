@@ -18,12 +18,14 @@ const Charts = (() => {
     return new Map(order.map((trial, rank) => [trial, rank]));
   }
   const namesOf = (element) => JSON.parse(element.dataset.names ?? "[]");
-  const isComparison = (element) => sources(element).length > 1;
+  const isComparison = (element) => element.dataset.names !== undefined;
+  // Jobs have the same colours in each chart of a comparison.
+  const ofJob = (element, source) => palette[Number((element.dataset.colours ?? "").split(" ")[source] ?? source) % palette.length];
   const nameOf = (trial, element) => isComparison(element) ? `job ${trial.job}, trial ${trial.trial}` : `trial ${trial.trial}`;
   // The colour of a trial's line: of its job where jobs are compared, else of its place among the best.
   function look(trial, rank, element) {
     const place = rank.get(trial) ?? Infinity;
-    if (isComparison(element)) return { stroke: palette[trial.source % palette.length], width: place === 0 ? 3 : 1.25 };
+    if (isComparison(element)) return { stroke: ofJob(element, trial.source), width: place === 0 ? 3 : 1.25 };
     return place < palette.length ? { stroke: palette[place], width: place === 0 ? 3 : 1.75 } : { stroke: grey(), width: 1 };
   }
 
@@ -49,11 +51,13 @@ const Charts = (() => {
 
   function trialsLegend(element, shown, rank, plot) {
     if (isComparison(element)) {
-      return legend(element, namesOf(element).map((name, source) => [palette[source % palette.length], name]), plot);
+      return legend(element, namesOf(element).map((name, source) => [ofJob(element, source), name]), plot);
     }
     const best = shown.filter((trial) => (rank.get(trial) ?? Infinity) < palette.length).sort((a, b) => rank.get(a) - rank.get(b));
     const entries = best.map((trial) => [look(trial, rank, element).stroke, nameOf(trial, element) + (rank.get(trial) === 0 ? " (best)" : ""), shown.indexOf(trial) + 1]);
-    if (shown.length > best.length) entries.push([grey(), `${shown.length - best.length} more`]);
+    const failed = shown.filter(hasFailed).length, more = shown.length - failed - best.length;
+    if (more) entries.push([grey(), `${more} more`]);
+    if (failed && element.dataset.chart === "settings") entries.push([palette[5], `${failed} failed without a value`]);
     legend(element, entries, plot);
   }
 
@@ -164,7 +168,12 @@ const Charts = (() => {
     if (!element.querySelector(".said")) say(element, "Point at a curve to see its trial; drag to zoom, double-click to see all.");
   }
 
-  const number = (value) => value === null || value === undefined ? "none" : Number(value.toPrecision(4)).toString();
+  // Four digits; with an exponent where there would be many zeros.
+  function number(value) {
+    if (value === null || value === undefined) return "none";
+    const short = Number(value.toPrecision(4)), size = Math.abs(short);
+    return size !== 0 && (size >= 1e6 || size < 1e-3) ? short.toExponential().replace("e+", "e") : short.toString();
+  }
   // `lr` of `training.optimizer.lr`, `optimizer` of `training.optimizer.name`: as the tables name settings.
   const lastWord = (key) => key.replace(/\.name$/, "").split(".").pop();
   const text = (value) => typeof value === "number" ? number(value) : typeof value === "string" ? value : JSON.stringify(value);
@@ -188,8 +197,7 @@ const Charts = (() => {
     const all = (declared?.values ?? []).map((value) => JSON.stringify(value));
     const others = known.map((value) => JSON.stringify(value)).filter((value) => !all.includes(value)).sort();
     const names = [...new Set([...all, ...others])];
-    const placed = (index) => names.length > 1 ? index / (names.length - 1) : 0.5;
-    const marks = names.map((value, index) => [placed(index), text(JSON.parse(value))]);
+    const placed = (index) => names.length > 1 ? index / (names.length - 1) : 0.5, marks = names.map((value, index) => [placed(index), text(JSON.parse(value))]);
     return { name, names, marks, at: (value) => value === undefined || value === null ? null : placed(names.indexOf(JSON.stringify(value))) };
   }
 
@@ -214,6 +222,7 @@ const Charts = (() => {
     const low = Math.min(...finite), high = Math.max(...finite), room = (high - low || Math.abs(high) || 1) * 0.08;
     const failed = shown.some(hasFailed), worst = goal === "max" ? low - 2 * room : high + 2 * room;
     const named = scale.names ? { splits: scale.names.map((_, at) => at), values: (_, all) => all.map((at) => scale.marks[at]?.[1] ?? "") } : { values: (_, all) => all.map((value) => value === null ? "" : number(value)) };
+    if (scale.log) named.splits = () => decades(scale.low, scale.high);
     const margin = scale.log ? 1.1 : (scale.high - scale.low || 1) * 0.03;
     const range = scale.names ? [-0.5, scale.names.length - 0.5] : scale.log ? [scale.low / margin, scale.high * margin] : [scale.low - margin, scale.high + margin];
     const dot = (colour, size) => ({ paths: () => null, points: { show: true, size, stroke: colour, fill: colour } });
@@ -234,6 +243,14 @@ const Charts = (() => {
     place(element, plot);
     legend(element, [[palette[0], "a trial"], ...(failed ? [[palette[5], "failed without a value, at the worst end"]] : [])], plot);
     if (!element.querySelector(".said")) say(element, "Point at a trial to see its settings.");
+  }
+
+  // Powers of ten between two numbers, some of them left out where they are many; the numbers themselves where they are few.
+  function decades(low, high) {
+    const first = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high));
+    const step = Math.max(1, Math.ceil((last - first) / 8));
+    const all = Array.from({ length: Math.max(0, Math.floor((last - first) / step) + 1) }, (_, at) => 10 ** (first + at * step));
+    return all.length > 1 ? all : [low, high];
   }
 
   const AXIS_ROOM = 96; // Pixels that an axis and its words need: with less the chart is wider than the page, and scrolls.

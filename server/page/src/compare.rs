@@ -72,9 +72,9 @@ fn charts(jobs: &[Compared]) -> Markup {
     metrics.dedup();
     html! {
         @for (number, of) in metrics.into_iter().enumerate() {
-            @let jobs: Vec<&Compared> = jobs.iter().filter(|job| metric(job) == of).collect();
+            @let with: Vec<(usize, &Compared)> = jobs.iter().enumerate().filter(|(_, job)| metric(job) == of).collect();
             @if number > 0 { h3 { (of) } }
-            (chart(number, of, &jobs))
+            (chart(number, of, &with))
         }
     }
 }
@@ -83,18 +83,21 @@ fn metric(of: &Compared) -> &str {
     &of.job.summary.metric
 }
 
-fn chart(number: usize, metric: &str, jobs: &[&Compared]) -> Markup {
-    let of =
-        |text: &dyn Fn(&Compared) -> String| jobs.iter().map(|of| text(of)).collect::<Vec<_>>();
+/// `jobs`: with their places in the comparison, which colour their lines.
+fn chart(number: usize, metric: &str, jobs: &[(usize, &Compared)]) -> Markup {
+    let of = |text: &dyn Fn(&Compared) -> String| {
+        jobs.iter().map(|(_, of)| text(of)).collect::<Vec<_>>()
+    };
     let from = of(&|of| format!("/v1/jobs/{}/search", of.job.summary.job)).join(" ");
     let shards = of(&|of| of.job.data.train.len().to_string()).join(" ");
     let begun = of(&|of| of.job.summary.submitted_at.0.to_string()).join(" ");
     let names = of(&|of| format!("{} (job {})", of.job.summary.name, of.job.summary.job));
     let id = if number == 0 { "curves".to_owned() } else { format!("curves-{number}") };
-    let goal = jobs.first().map(|of| words::goal(of.job.spec.search.goal));
+    let colours: Vec<String> = jobs.iter().map(|(place, _)| place.to_string()).collect();
+    let goal = jobs.first().map(|(_, of)| words::goal(of.job.spec.search.goal));
     html! {
         div.chart id=(id) data-chart="curves" data-from=(from) data-metric=(metric) data-goal=[goal]
-            data-shards=(shards) data-begun=(begun) data-names=(Value::from(names)) { }
+            data-shards=(shards) data-begun=(begun) data-names=(Value::from(names)) data-colours=(colours.join(" ")) { }
     }
 }
 
@@ -109,7 +112,7 @@ fn table(jobs: &[Compared], label: &str, rows: &[Row]) -> Markup {
                     tr {
                         td { }
                         @for of in jobs {
-                            th scope="col" { a href={ "/jobs/" (of.job.summary.job) } { (of.job.summary.name) " (job " (of.job.summary.job) ")" } }
+                            th scope="col" { a.named href={ "/jobs/" (of.job.summary.job) } title=(of.job.summary.name) { (of.job.summary.name) " (job " (of.job.summary.job) ")" } }
                         }
                     }
                 }

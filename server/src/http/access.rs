@@ -78,6 +78,8 @@ const PAGES: &[(&str, &str, Access)] = &[
     ("POST", "/jobs/new/data/{upload}/draft", users(Administer)),
     ("DELETE", "/jobs/new/data/{upload}", users(Administer)),
     ("GET", "/jobs/{job}", users(Read)),
+    ("GET", "/jobs/{job}/trials/{trial}", users(Read)),
+    ("GET", "/jobs/{job}/{tab}", users(Read)),
     ("POST", "/jobs/{job}", users(Submit)),
     ("GET", "/share/{job}", Access::Guests),
     ("GET", "/share/{job}/search", Access::Guests),
