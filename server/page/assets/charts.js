@@ -39,20 +39,17 @@ const Charts = (() => {
       swatch.className = "swatch";
       swatch.style.background = colour;
       item.append(swatch, text);
-      if (series !== undefined) {
-        item.tabIndex = 0;
-        for (const event of ["pointerenter", "focus"]) item.addEventListener(event, () => plot.setSeries(series, { focus: true }));
-        for (const event of ["pointerleave", "blur"]) item.addEventListener(event, () => plot.setSeries(null, { focus: false }));
-      }
       list.append(item);
+      if (series === undefined) continue;
+      item.tabIndex = 0;
+      for (const event of ["pointerenter", "focus"]) item.addEventListener(event, () => plot.setSeries(series, { focus: true }));
+      for (const event of ["pointerleave", "blur"]) item.addEventListener(event, () => plot.setSeries(null, { focus: false }));
     }
     plot.root.before(list);
   }
 
   function trialsLegend(element, shown, rank, plot) {
-    if (isComparison(element)) {
-      return legend(element, namesOf(element).map((name, source) => [ofJob(element, source), name]), plot);
-    }
+    if (isComparison(element)) return legend(element, namesOf(element).map((name, source) => [ofJob(element, source), name]), plot);
     const best = shown.filter((trial) => (rank.get(trial) ?? Infinity) < palette.length).sort((a, b) => rank.get(a) - rank.get(b));
     const entries = best.map((trial) => [look(trial, rank, element).stroke, nameOf(trial, element) + (rank.get(trial) === 0 ? " (best)" : ""), shown.indexOf(trial) + 1]);
     const failed = shown.filter(hasFailed).length, more = shown.length - failed - best.length;
@@ -61,6 +58,10 @@ const Charts = (() => {
     legend(element, entries, plot);
   }
 
+  const epochSteps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+  // Marks of an axis of values: very large and very small ones have an exponent.
+  const mark = (value) => value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4) ? value.toExponential().replace("e+", "e") : String(Number(value.toPrecision(6)));
+  const figures = { values: (_, all) => all.map((value) => value === null ? "" : mark(value)) };
   const axis = (label, more = {}) => ({ label, stroke: ink, grid: { stroke: faint, width: 1 }, ticks: { stroke: faint, width: 1 }, ...more });
   const width = (element) => Math.max(200, element.clientWidth);
   const height = (element) => element.dataset.height === "short" ? 240 : 320;
@@ -146,13 +147,13 @@ const Charts = (() => {
       points: { show: trial.values.length === 1, size: 5 },
       spanGaps: true,
     }));
-    const whole = per === "epoch" ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] } : {};
+    const whole = per === "epoch" ? { incrs: epochSteps } : {};
     const chart = {
       width: width(element), height: height(element), legend: { show: false },
       scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
       focus: { alpha: 0.25 },
       cursor: { focus: { prox: 24 }, drag: { x: true, y: true } },
-      axes: [axis(label, whole), axis(metric)],
+      axes: [axis(label, whole), axis(metric, figures)],
       series: [{ label }, ...series],
       hooks: {
         setSeries: [(plot, index) => {
@@ -317,12 +318,10 @@ const Charts = (() => {
       of.marks.forEach(([place, mark], index) => {
         if (index % step !== 0) return;
         const y = plot.valToPos(place, "y", true), shown = fitted(mark, room - 16 * ratio), wide = ctx.measureText(shown).width;
-        const above = of.names ? 4 : place >= 1 ? -6 : place <= 0 ? 16 : 4;
-        ctx.fillStyle = paper();
-        ctx.globalAlpha = 0.8;
+        const above = of.names || place < 0 || place > 1 ? 4 : place === 1 ? -6 : 16;
+        [ctx.fillStyle, ctx.globalAlpha] = [paper(), 0.8];
         ctx.fillRect(x - wide / 2 - 2 * ratio, y + (above - 11) * ratio, wide + 4 * ratio, 14 * ratio);
-        ctx.globalAlpha = 1;
-        ctx.fillStyle = ink();
+        [ctx.fillStyle, ctx.globalAlpha] = [ink(), 1];
         ctx.fillText(shown, x, y + above * ratio);
       });
     });
@@ -339,25 +338,24 @@ const Charts = (() => {
     const box = document.createElement("div");
     box.className = "panels";
     element.append(box);
-    drawn.set(element, panels.map(({ name, series }) => {
-      const panel = document.createElement("div");
+    // All are in the page before the first is drawn: by then their widths are known.
+    for (const { name } of panels) box.append(Object.assign(document.createElement("div"), { title: name }));
+    drawn.set(element, panels.map(({ name, series }, number) => {
+      const panel = box.children[number];
       panel.dataset.panel = name;
-      box.append(panel);
       const line = ({ name }, at) => ({ label: name, stroke: palette[at], width: 2, dash: at ? [] : [6, 3], points: { show: epochs.length === 1, size: 5 }, spanGaps: true, value: (_, value) => value === null ? "–" : number(value) });
-      const whole = (_, value) => value === null ? "–" : String(value);
-      return new uPlot({
+        return new uPlot({
         width: Math.max(200, panel.clientWidth), height: 220,
         scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
-        axes: [axis("epoch", { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }), axis(name)],
-        series: [{ label: "epoch", value: whole }, ...series.map((of, at) => line(of, series.length > 1 ? at : 1))],
+        axes: [axis("epoch", { incrs: epochSteps }), axis(name, figures)],
+        series: [{ label: "epoch" }, ...series.map((of, at) => line(of, series.length > 1 ? at : 1))],
       }, [epochs, ...series.map(({ values }) => values.map((value) => log && value <= 0 ? null : value))], panel);
     }));
   }
 
   const kinds = { curves, scatter, settings, trial };
 
-  // The answers that are awaited, by address: charts of the same trials share one.
-  const awaited = new Map();
+  const awaited = new Map(); // Answers by address: charts of the same trials share one.
 
   // Where an element's trials come from: a job each.
   function sources(element) {

@@ -187,7 +187,8 @@ async fn the_page_has_buttons_for_those_alone_who_may_press_them() {
         let html = page("/jobs/1", token).await;
         assert_eq!(html.contains(button), has_buttons, "{html}");
         assert_eq!(html.contains("value=\"share\""), has_buttons);
-        assert_eq!(html.contains("value=\"stop\""), has_buttons);
+        let board = page("/jobs/1/trials", token).await;
+        assert_eq!(board.contains("value=\"stop\""), has_buttons, "{board}");
         assert!(html.contains("/jobs/new?over=1") && html.contains("<dd>alice</dd>"), "{html}");
     }
     // A button that isn't there is refused where it is pressed all the same.

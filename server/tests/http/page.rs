@@ -400,7 +400,7 @@ async fn each_page_of_a_job_and_of_a_trial_is_for_users() {
         let led = get(&world, &path, &[]).await;
         assert_eq!(led.status, 303, "{path} without a session");
         assert!(led.header("location").unwrap().starts_with("/sign-in?to="), "{path}");
-        world.get(&path, &host.token).await.refused(ErrorKind::Unauthorized);
+        assert_eq!(world.get(&path, &host.token).await.status, 401, "{path} for a host");
         let page = get(&world, &path, &[("cookie", &cookie)]).await;
         assert_eq!(page.status, 200, "{path}");
         assert!(text(&page).contains(shows), "{path}: {}", text(&page));
