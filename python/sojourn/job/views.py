@@ -126,8 +126,8 @@ class Trial:
     curve: tuple[Point, ...] = field(repr=False)
     checkpoint: str | None
     reason: str | None
-    refit: int | None
     raw: Mapping[str, Any] = field(repr=False, compare=False)
+    refit: int | None = None
 
     @classmethod
     def of(cls, view: Mapping[str, Any]) -> Trial:

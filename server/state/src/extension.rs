@@ -75,6 +75,8 @@ impl Trial {
         until: LeaseId,
     ) {
         let (was, total_steps) = (self.epochs(), self.context.total_steps);
+        // The length of one that trains on all folds follows from these.
+        let (epochs, allowed) = if self.refit.is_some() { (was, was) } else { (epochs, allowed) };
         // One that the search holds back goes on being held back, unless it is meant by name.
         let was_cancelled = self.end == Some(TrialEnd::Cancelled);
         let is_held_back = self.is_running() || self.lacks_time() || was_cancelled;

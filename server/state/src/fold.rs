@@ -165,6 +165,11 @@ impl State {
                 // The shard may be runnable again, and with a new epoch all of them.
                 changes.extend(merged.map(|_| Change::Runnable(None)));
                 changes.extend(self.work_of(*lease));
+                let unit = self.known_lease(*lease)?.unit;
+                if self.trial(unit.job(), unit.trial()).is_some_and(|of| of.refit.is_some()) {
+                    // No evaluation follows its epochs, after which its job may end, have used up its budget, or want another one.
+                    changes.extend([Change::Job(unit.job()), Change::Runnable(None)]);
+                }
             }
             Event::Evaluated { lease, epoch, valid, f1, own } => {
                 let score = Score { valid: valid.clone(), f1: *f1, own: own.clone() };

@@ -94,7 +94,7 @@ pub struct Job {
     pub priorities: BTreeMap<TrialId, i32>,
     /// The job's trials; a [`TrialId`] is an index here.
     pub trials: Vec<Trial>,
-    /// Those that train a configuration on all folds, in order.
+    /// The trials that train a configuration on all folds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refits: Vec<TrialId>,
     /// Requested evaluations that are open, in the order of the requests.

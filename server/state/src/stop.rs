@@ -330,10 +330,12 @@ impl State {
         // In journals of before, such a job wasn't extended.
         let is_kept = known.grace.is_some();
         let running = known.trials.iter().filter(|trial| trial.is_running());
-        let running: Vec<(TrialId, bool)> =
-            running.map(|trial| (trial.id, trial.curve.is_empty())).collect();
-        for (trial, is_new) in running {
+        let running: Vec<(TrialId, bool, bool)> = running
+            .map(|trial| (trial.id, trial.curve.is_empty(), trial.refit.is_some()))
+            .collect();
+        for (trial, is_new, is_refit) in running {
             let error = || match why {
+                _ if is_refit => format!("stopped after {after}, before it was trained to its end"),
                 Stopped::UsedUp(SearchBudget::Epochs(_)) => format!(
                     "all trials together had trained {after} before an epoch of this one was evaluated"
                 ),

@@ -31,7 +31,8 @@ pub(crate) async fn find(client: &ApiClient, job: &mut Job) -> Result<Option<u64
     let trials = client.call(endpoints::Search::request(id)).await?.trials;
     let known = |trial: SearchTrial| {
         let SearchTrial { model, choices, values, best, .. } = trial;
-        let epochs = u32::try_from(values.len()).ok()?;
+        // A trial on all folds has a value and no evaluation: its configuration is known by the folds.
+        let epochs = u32::try_from(values.len()).ok().filter(|epochs| *epochs > 0)?;
         Some(PastTrial { model, choices, epochs, value: best? })
     };
     past.trials = trials.into_iter().filter_map(known).collect();

@@ -174,7 +174,7 @@ impl Change {
         let (mut trials, suggested) = added(job, &spec, request)?;
         let (failed, anew) = retried(state, job, request)?;
         trials.extend(anew);
-        if job.trials.len().saturating_add(trials.len()) > MAX_TRIALS {
+        if !trials.is_empty() && job.trials.len().saturating_add(trials.len()) > MAX_TRIALS {
             return invalid(SearchError::TooMany.to_string());
         }
         // Trials that wait for a program end with the search.

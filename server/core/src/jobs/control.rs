@@ -121,6 +121,11 @@ pub(super) fn wanted_by_extension(job: &Job, trials: impl Iterator<Item = TrialI
     Wanted { jobs: u32::from(!job.is_running() && ended > 0), trials: ended, bytes: 0 }
 }
 
+/// Did a trial end before it had trained all that it was to, for want of time or with its job, and may it go on?
+fn was_cut(trial: &Trial, reopen: bool) -> bool {
+    trial.lacks_time() || (reopen && trial.end == Some(TrialEnd::Cancelled))
+}
+
 /// Why nothing of a cancelled job goes on.
 pub(super) fn was_cancelled(job: &Job) -> String {
     let (id, epochs) = (job.id, job.spec.training.epochs);
@@ -155,7 +160,7 @@ pub(super) fn to_extend(
             let known = job.trial(trial).ok_or_else(|| {
                 ApiError::new(ErrorKind::NotFound, format!("job {id} has no trial {trial}"))
             })?;
-            if known.refit.is_some() {
+            if known.refit.is_some() && !was_cut(known, reopen) {
                 return conflict(format!(
                     "trial {trial} of job {id} has as many epochs as the folds of its configuration had at their best: extend the job, and its best configuration is trained anew"
                 ));
@@ -169,8 +174,6 @@ pub(super) fn to_extend(
     let is_back = |of: &Trial| of.is_running() && of.chain.epochs() < of.epochs();
     let revives = |of: &Trial| trial.is_some() && (is_stopped(of) || is_back(of));
     let can = |trial: &Trial| match trial.end {
-        // Its length is that of its folds.
-        _ if trial.refit.is_some() => false,
         None | Some(TrialEnd::Finished) => {
             trial.stopped.is_none() || trial.lacks_time() || revives(trial)
         }
@@ -179,7 +182,12 @@ pub(super) fn to_extend(
     };
     // All that is asked of trials, in one look at each: of very many it misses the cache.
     let (mut most, mut least, mut shorter) = (None, u32::MAX, Vec::new());
-    for trial in meant.iter().filter(|trial| can(trial)) {
+    for trial in meant.iter().filter(|trial| trial.refit.is_some() || can(trial)) {
+        if trial.refit.is_some() {
+            // The length of such a trial is that of its folds.
+            shorter.extend(was_cut(trial, reopen).then_some(trial.id));
+            continue;
+        }
         let trained = trial.epochs();
         most = most.max(Some(trained));
         least = least.min(trained);
@@ -190,6 +198,9 @@ pub(super) fn to_extend(
         }
     }
     let Some(most) = most else {
+        if !shorter.is_empty() {
+            return Ok(shorter);
+        }
         let search = &job.spec.search;
         let reached = meant.iter().find_map(|trial| trial.stopped_because(search));
         if trial.is_none() && meant.iter().any(is_stopped) {

@@ -160,7 +160,7 @@ impl Views<'_> {
     }
 
     fn trial(&self, job: &Job, trial: &Trial) -> TrialView {
-        // Its folds may have got better since.
+        // The folds of a final model may have got better since.
         let of_folds = job.value_of_refit(trial);
         TrialView {
             trial: trial.id,

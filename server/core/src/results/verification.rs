@@ -197,8 +197,13 @@ impl ResultHandler<'_> {
     }
 
     fn is_to_verify(&mut self, lease: LeaseId) -> bool {
-        let Some(checks) = self.ledger.state.checks_of(lease) else { return false };
-        seeds::below(self.rng, PER_MILLE) < checks.hops
+        let state = &self.ledger.state;
+        let Some(checks) = state.checks_of(lease) else { return false };
+        let unit = state.lease(lease).map(|lease| lease.unit);
+        let trial = unit.and_then(|unit| state.trial(unit.job(), unit.trial()));
+        // No evaluation would show what is wrong with a model on all folds.
+        let is_unseen = trial.is_some_and(|trial| trial.refit.is_some());
+        is_unseen || seeds::below(self.rng, PER_MILLE) < checks.hops
     }
 
     /// Is an evaluation verified: by chance, or because something depends on it?

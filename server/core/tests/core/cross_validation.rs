@@ -206,4 +206,20 @@ fn folds_need_as_many_shards_and_no_validation_rows() {
     assert!(submit(folded(), 5).unwrap_err().contains("4 training shards are too few for 5 folds"));
     assert!(submit(data(), 2).unwrap_err().contains("without validation rows of its own"));
     assert_eq!(in_folds(4, 1, 1, "").job().trials, 4);
+    // Of data in which groups are kept together in four folds, others than these and two have groups in several.
+    let cut_for = |cut: u32, folds: u32| {
+        let mut bench = Bench::new();
+        let search = format!("[search]\nfolds = {folds}\n");
+        let mut spec = Box::new(crate::support::spec(1, 1, &search));
+        spec.data.group_folds = Some(cut);
+        let data = Box::new(folded());
+        let submit = Command::Submit { to: ReplyTo(1), spec, data, again: false, nonce: None };
+        bench.answer(submit).map(drop).map_err(|error| error.message).unwrap_err()
+    };
+    let are_split = |message: &str| message.contains("groups of rows are together in 4 folds");
+    assert!(are_split(&cut_for(4, 3)), "{}", cut_for(4, 3));
+    // The others lack their data alone.
+    for folds in [4, 2] {
+        assert!(cut_for(4, folds).contains("upload it first"), "{}", cut_for(4, folds));
+    }
 }

@@ -3,7 +3,7 @@
 use crate::{
     cross_validation::in_folds,
     search_changes::change,
-    searching::{by_trial, to_the_end, trained, work},
+    searching::{by_trial, evaluate, to_the_end, trained, work},
     support::{Bench, HOST, JOB, OTHER, fail, request},
 };
 use sojourn_core::{Command, Event, ReplyTo};
@@ -105,7 +105,7 @@ fn configurations_that_are_added_after_a_final_model_have_all_their_folds() {
         let request = SearchRequest { trials: Some(4), ..SearchRequest::default() };
         drop(bench.answer(change(request)).unwrap());
         // The last configuration is the best.
-        to_the_end(&mut bench, &|trial, _| -f64::from(trial));
+        to_the_end(&mut bench, &|trial, _| 0.1 / f64::from(trial + 1));
         let job = &bench.core.state().jobs[&JOB];
         let ids: Vec<Vec<u32>> =
             job.configurations().map(|of| of.iter().map(|trial| trial.id.0).collect()).collect();
@@ -145,7 +145,7 @@ fn without_time_or_after_a_failure_the_best_fold_is_the_jobs_best() {
             match lease.unit {
                 Unit::Train(_) => fail(&mut bench, host, lease.id, FailureKind::NonFinite, "NaN"),
                 Unit::Evaluate(_) => {
-                    drop(crate::searching::evaluate(&mut bench, host, &lease, &by_trial));
+                    drop(evaluate(&mut bench, host, &lease, &by_trial));
                 }
             }
         }
@@ -166,4 +166,72 @@ fn a_final_model_that_its_user_stops_is_none() {
     drop(bench.answer(change(request)).unwrap());
     to_the_end(&mut bench, &by_trial);
     assert_eq!((bench.job().trials, bench.job().best.unwrap().trial), (3, TrialId(0)));
+}
+
+#[test]
+fn one_that_ends_the_search_after_its_folds_were_extended_is_followed_by_another() {
+    let mut bench = in_folds(2, 1, 2, "refit = true");
+    while refits(&bench).is_empty() {
+        work(&mut bench, HOST, &by_trial);
+    }
+    let ask = |_| {
+        bench.now += 100;
+        bench.ask(HOST, request(1, Vec::new())).leases.pop()
+    };
+    let held = (0..20).find_map(ask).unwrap();
+    assert_eq!(held.unit.trial(), TrialId(2));
+    let extend =
+        Command::Extend { to: ReplyTo(1), job: JOB, epochs: 4, trial: None, reopen: false };
+    drop(bench.answer(extend).unwrap());
+    // The folds end first.
+    let loss = |_: u32, epochs: u32| 1.0 / f64::from(epochs);
+    let are_running = |bench: &Bench| {
+        let job = &bench.core.state().jobs[&JOB];
+        job.trials.iter().filter(|trial| trial.refit.is_none()).any(Trial::is_running)
+    };
+    for _ in 0..200 {
+        bench.now += 100;
+        for lease in bench.ask(OTHER, request(1, Vec::new())).leases {
+            match &lease.unit {
+                Unit::Train(_) if lease.unit.trial() == TrialId(2) => {}
+                Unit::Train(_) => drop(bench.finish(OTHER, &lease)),
+                Unit::Evaluate(_) => drop(evaluate(&mut bench, OTHER, &lease, &loss)),
+            }
+        }
+    }
+    assert!(!are_running(&bench) && refits(&bench).len() == 1);
+    drop(bench.finish(HOST, &held));
+    to_the_end(&mut bench, &loss);
+    let of: Vec<_> = refits(&bench).iter().map(|of| (of.epochs(), of.best.is_some())).collect();
+    // One fold is at its best after its first epoch, the other after its fourth.
+    assert_eq!(of, [(1, true), (3, true)]);
+    assert_eq!(bench.job().best.unwrap().trial, TrialId(3));
+}
+
+#[test]
+fn one_that_was_cut_goes_on_when_its_job_does() {
+    // Two epochs are better than one.
+    let loss = |_: u32, epochs: u32| 1.0 / f64::from(epochs);
+    for cut in ["total_epochs = 5", ""] {
+        let mut bench = in_folds(2, 1, 2, &format!("refit = true\n{cut}"));
+        while refits(&bench).is_empty() {
+            work(&mut bench, HOST, &loss);
+        }
+        if cut.is_empty() {
+            work(&mut bench, HOST, &loss);
+            drop(bench.answer(Command::Cancel { to: ReplyTo(1), job: JOB }).unwrap());
+        } else {
+            to_the_end(&mut bench, &loss);
+        }
+        assert!(
+            bench.job().state != JobState::Running && refits(&bench)[0].best.is_none(),
+            "{cut}"
+        );
+        let reopen = cut.is_empty();
+        let extend = Command::Extend { to: ReplyTo(1), job: JOB, epochs: 2, trial: None, reopen };
+        drop(bench.answer(extend).unwrap());
+        to_the_end(&mut bench, &loss);
+        assert_eq!((refits(&bench).len(), refits(&bench)[0].epochs()), (1, 2), "{cut}");
+        assert_eq!(bench.job().best.unwrap().trial, TrialId(2), "{cut}");
+    }
 }

@@ -248,6 +248,7 @@ pub(super) fn state(trial: &TrialView) -> Markup {
         (words::state_as(class, phase))
         @if let Some(rung) = trial.rung { " " span.hint { "rung " (rung) } }
         @if let Some(why) = why { " " span.hint { (why) } }
+        @if trial.refit.is_some() { " " span.hint { "trained on all folds" } }
         @if let Some(unverified) = unverified { " " strong.error { (unverified) } }
     }
 }

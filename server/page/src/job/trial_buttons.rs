@@ -61,6 +61,8 @@ pub(super) fn changes(job: &JobView, search: &SearchSpec, trial: &TrialView, bac
     let address = format!("/jobs/{}", job.job);
     let action = match trial.state {
         TrialState::Running => Some(("stop", "Stop")),
+        // A model on all folds that was stopped is done without.
+        TrialState::Finished if trial.refit.is_some() => None,
         TrialState::Finished | TrialState::Failed { .. } if trial.stopped.is_some() => {
             Some(("revive", "Go on"))
         }

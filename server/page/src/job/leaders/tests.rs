@@ -24,6 +24,7 @@ pub(crate) fn trial(number: u32, lr: f64) -> TrialView {
         version: Version(0),
         checkpoint: None,
         numeric_class: None,
+        refit: None,
         curve: Vec::new(),
         stopped: None,
         rung: None,
@@ -154,4 +155,11 @@ fn the_best_trial_is_marked_and_one_that_never_began_is_not_red() {
     assert!(text.contains("href=\"/jobs/1/trials/1\""), "{text}");
     let guest = leaders(&job(), &search(), &[trial(0, 0.1)], &Board::default(), Viewer::GUEST);
     assert!(!guest.into_string().contains("/jobs/"));
+}
+
+#[test]
+fn the_final_model_says_that_it_has_all_folds() {
+    let text = |refit| state(&TrialView { refit, ..trial(4, 0.1) }).into_string();
+    assert!(text(Some(TrialId(0))).contains("trained on all folds"), "{}", text(None));
+    assert!(!text(None).contains("folds"));
 }
