@@ -56,13 +56,13 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
             "train",
             "is one image; a folder that has a folder of images for each class is wanted",
         ),
-        (Some(node), _) => label(&node).map(Some),
+        (Some(node), _) => column_name(&node).map(Some),
         // What the file is decides: images need no label, nor has text one, nor columns by name.
         (None, None | Some(FileKind::Text | FileKind::Parquet)) => Some(None),
         (
             None,
             Some(FileKind::Csv | FileKind::JsonLines | FileKind::TfRecord | FileKind::Excel),
-        ) => section.required("label", LABEL).and_then(|node| label(&node)).map(Some),
+        ) => section.required("label", LABEL).and_then(|node| column_name(&node)).map(Some),
         (None, Some(FileKind::Libsvm)) => Some(Some(SPARSE_LABEL.to_owned())),
         (None, Some(_)) => Some(Some(DEFAULT_LABEL.to_owned())),
     };
@@ -108,7 +108,7 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
             "can't go with `shard_sizes = \"speed\"`: each shard has as many rows of each class",
         );
     }
-    let groups = if_given(section, "groups", groups::name);
+    let groups = if_given(section, "groups", column_name);
     if let Some(Some(name)) = &groups {
         groups::fit(section, name, known_label(&label), columns.as_ref().and_then(Option::as_ref))?;
         groups::alone(section, stratified, shard_sizes.flatten())?;
@@ -164,6 +164,8 @@ pub(super) fn read(section: &Table<'_>) -> Option<DataSpec> {
         },
         stratified: stratified?,
         groups: groups?,
+        // The search is read later.
+        group_folds: None,
         seed: seed?,
     })
 }
@@ -292,7 +294,7 @@ fn word(node: &Node<'_>) -> Option<String> {
 }
 
 /// Reads the name of a column.
-pub(super) fn label(node: &Node<'_>) -> Option<String> {
+fn column_name(node: &Node<'_>) -> Option<String> {
     // Without a header columns are named by their positions.
     if let Some(position) = node.as_integer::<u32>().filter(|position| *position > 0) {
         return Some(position.to_string());
@@ -473,7 +475,7 @@ fn source(section: &Table<'_>) -> Option<SourceSpec> {
         .and_then(|node| path(&node));
     let fitting = data_keys::fit(section, data.as_deref().and_then(FileKind::named));
     let (features, label) =
-        (if_given(section, "features", word), if_given(section, "label", label));
+        (if_given(section, "features", word), if_given(section, "label", column_name));
     let labels = if_given(section, "labels", path);
     fitting?;
     Some(SourceSpec { data: data?, features: features?, label: label?, labels: labels? })

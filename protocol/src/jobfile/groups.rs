@@ -1,12 +1,7 @@
 //! `groups`: rows that stay together, in one fold, or in one of training, validation and test rows.
 
 use crate::spec::{Columns, DataSpec, ShardSizes, Split};
-use sojourn_forms::{Node, Table};
-
-/// Reads the name of the column, or its position where the file has no names.
-pub(super) fn name(node: &Node<'_>) -> Option<String> {
-    super::data::label(node)
-}
+use sojourn_forms::Table;
 
 /// Can this column name the groups, beside this label and these columns of features?
 pub(super) fn fit(

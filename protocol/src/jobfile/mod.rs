@@ -189,6 +189,9 @@ fn read(root: &Table<'_>, given: Option<&DataSpec>, open: &mut OpenModel<'_>) ->
     folded?;
     if folds.is_some() {
         data.valid = Split::Folds;
+        if given.is_none() {
+            data.group_folds = folds.filter(|_| data.groups.is_some());
+        }
     }
     if let Some(scale) = init_scale {
         data.scale = scale?.unwrap_or(Scale::None);

@@ -13,7 +13,7 @@ pub struct DataSpec {
     /// A file, a folder of parts, or a URL (`http`, `https`, `s3`); paths are relative to the job
     /// file.
     pub train: String,
-    /// The array of rows in an NPZ or safetensors file; `x` where none is named.
+    /// The array of rows in an NPZ, safetensors or HDF5 file; `x` where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<String>,
     /// Name of the label column, or of the array of labels; `None` where the job says none, as for images and for data that
@@ -83,6 +83,9 @@ pub struct DataSpec {
     /// The column whose values name groups of rows: each group is in one fold, or of the training, validation and test rows in one part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<String>,
+    /// The folds that groups were kept together in, where there were some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_folds: Option<u32>,
     /// The seed by which rows are dealt to shards and splits; `None` is the job's own.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::decimal::optional")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::decimal::Seed>))]
@@ -370,7 +373,7 @@ pub enum Split {
 pub struct SourceSpec {
     /// A file, a folder of parts, or a URL.
     pub data: String,
-    /// The array of rows in an NPZ or safetensors file.
+    /// The array of rows in an NPZ, safetensors or HDF5 file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<String>,
     /// The label column, or the array of labels.

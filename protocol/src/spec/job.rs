@@ -147,6 +147,11 @@ impl JobSpec {
         if self.data.valid != Split::Folds || !data.valid.is_empty() {
             return Err("`search.folds` needs data without validation rows of its own".into());
         }
+        if let Some(cut) = self.data.group_folds.filter(|cut| !cut.is_multiple_of(folds)) {
+            return Err(format!(
+                "`search.folds` is {folds}, and the data was cut so that groups of rows are together in {cut} folds: {cut}, or a divisor of it, is wanted"
+            ));
+        }
         let shards = data.train.len();
         if shards < to_usize(folds) {
             return Err(format!("{shards} training shards are too few for {folds} folds"));

@@ -9,7 +9,7 @@
 
 use crate::{
     error::{IngestError, Problem},
-    plan::{Part, ratio_of},
+    piece::{Part, ratio_of},
 };
 use sojourn_protocol::{
     digest::Digest,

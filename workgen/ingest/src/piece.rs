@@ -74,9 +74,21 @@ impl Piece {
         Some(self.first_shard + index * self.step)
     }
 
-    /// Its shards: the place of each among all shards of the plan, and its rows.
+    /// All of its shards: the place of each among all shards of the plan, and its rows.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let places = (self.first_shard..).step_by(self.step);
         places.zip((0..self.shards()).map(|index| self.rows_of(index)))
     }
+}
+
+/// A ratio of the rows, rounded, at least one.
+pub(crate) fn ratio_of(rows: u64, ratio: f64) -> u64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share in (0, 1) of a row count that is exact in an f64"
+    )]
+    let ratio = (rows as f64 * ratio).round() as u64;
+    ratio.max(1)
 }

@@ -4,7 +4,7 @@ pub(crate) use crate::piece::Part;
 use crate::{
     error::IngestError,
     groups::{Bucket, Dealt, shards_of_fold},
-    piece::{Piece, Sizes},
+    piece::{Piece, Sizes, ratio_of},
     route::Route,
 };
 use sojourn_protocol::{
@@ -204,18 +204,6 @@ fn rows_of(files: &[(Part, u64)], part: Part) -> u64 {
     files.iter().find(|(of, _)| *of == part).map_or(0, |(_, rows)| *rows)
 }
 
-/// A ratio of the rows, rounded, at least one.
-pub(crate) fn ratio_of(rows: u64, ratio: f64) -> u64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share in (0, 1) of a row count that is exact in an f64"
-    )]
-    let ratio = (rows as f64 * ratio).round() as u64;
-    ratio.max(1)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -249,6 +237,7 @@ pub(crate) mod tests {
             shard_sizes: None,
             stratified: false,
             groups: None,
+            group_folds: None,
             seed: None,
         }
     }
@@ -269,7 +258,7 @@ pub(crate) mod tests {
             seed: u64, rows in 20u64..2000, shards in 1u32..10, ratio in 0.05f64..0.4, test in 0.05f64..0.4,
         ) {
             let spec = data(Split::Ratio(ratio), Some(Split::Ratio(test)));
-            let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)], &Cut::Equal(shards)) else {
+            let Ok(plan) = Plan::new(seed, &spec, &[(Part::Train, rows)], &Cut::Equal(shards), None) else {
                 return Ok(()); // More shards than rows; its own test.
             };
             let planned: Vec<(Part, u32)> = plan.shards().collect();

@@ -447,7 +447,10 @@ fn groups_are_named_by_a_column_that_is_neither_label_nor_feature() {
     for data in ["groups = \"patient\"", "groups = 3"] {
         let parsed = parse(&with(data, "folds = 3")).unwrap().data;
         assert!(parsed.groups.is_some() && parsed.shard_sizes == Some(ShardSizes::Equal));
+        assert_eq!(parsed.group_folds, Some(3));
     }
+    let parts = parse(&with("groups = \"patient\"", "repeat = 2")).unwrap().data;
+    assert_eq!((parts.groups.as_deref(), parts.group_folds), (Some("patient"), None));
     for (data, told) in [
         (format!("groups = \"{label}\""), "`data.groups` is the label"),
         ("groups = \"\"".to_owned(), "`data.groups` is empty"),

@@ -406,6 +406,7 @@ pub(super) fn spec(seed: u64, trials: u32, epochs: u32, shards: u32) -> JobSpec 
             shard_sizes: None,
             stratified: false,
             groups: None,
+            group_folds: None,
             seed: None,
         },
         models: vec![ModelSpace::mlp(vec![4])],

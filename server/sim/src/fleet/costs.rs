@@ -164,6 +164,7 @@ fn spec(name: &str, seed: u64, entry: &JobEntry, models: Vec<ModelSpace>) -> Job
             shard_sizes: None,
             stratified: false,
             groups: None,
+            group_folds: None,
             seed: None,
         },
         models,

@@ -40,6 +40,7 @@ fn plan() -> Plan {
         shard_sizes: None,
         stratified: false,
         groups: None,
+        group_folds: None,
         seed: None,
     };
     Plan::new(7, &data, &[(Part::Train, ROWS)], &Cut::Equal(SHARDS), None).unwrap()
