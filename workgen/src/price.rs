@@ -17,7 +17,11 @@ const FORWARD_PASSES: u64 = 3;
 
 /// The operations of each trial of a search, all epochs with their evaluations, the most first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchWork(Vec<u128>);
+pub struct SearchWork {
+    trials: Vec<u128>,
+    /// The operations of one that begins when all others have ended; 0 where there is none.
+    last: u128,
+}
 
 impl SearchWork {
     /// The work of trials that train all their epochs over rows of this shape.
@@ -37,21 +41,30 @@ impl SearchWork {
             let epochs = u128::from(trial.config.training.epochs);
             work.push(u128::from(flops) * u128::from(passes) * epochs);
         }
-        work.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(Self(work))
+        Ok(Self::from_operations(work))
+    }
+
+    /// The work of trials of so many operations each.
+    pub(crate) fn from_operations(trials: impl IntoIterator<Item = u128>) -> Self {
+        let mut trials: Vec<u128> = trials.into_iter().collect();
+        trials.sort_unstable_by(|a, b| b.cmp(a));
+        Self { trials, last: 0 }
     }
 
     /// The operations of each trial, the most first.
     pub(crate) fn trials(&self) -> &[u128] {
-        &self.0
+        &self.trials
     }
 
-    /// With the longest trial of another search, too.
+    /// The operations of a trial that begins when all others have ended.
+    pub(crate) const fn last(&self) -> u128 {
+        self.last
+    }
+
+    /// With the longest trial of another search, when all of these have ended.
     #[must_use]
-    pub fn and_largest_of(mut self, other: &Self) -> Self {
-        self.0.extend(other.0.first());
-        self.0.sort_unstable_by(|a, b| b.cmp(a));
-        self
+    pub fn then_largest_of(self, other: &Self) -> Self {
+        Self { last: other.trials.first().copied().unwrap_or(0), ..self }
     }
 }
 
@@ -86,12 +99,13 @@ fn price(work: &SearchWork, of: &TypeSpeed) -> PriceEstimate {
         Millis(u64::saturating_from(operations.saturating_mul(1000) / u128::from(of.flops)))
     };
     // Of each machine the longest trial, as the most work comes first.
-    let longest = work.0.chunks(to_usize(of.slots)).filter_map(|trials| trials.first());
-    let all: u64 = longest.clone().fold(0, |sum, trial| sum.saturating_add(time(*trial).0));
+    let longest = work.trials.chunks(to_usize(of.slots)).filter_map(|trials| trials.first());
+    let last = time(work.last);
+    let all: u64 = longest.clone().fold(last.0, |sum, trial| sum.saturating_add(time(*trial).0));
     PriceEstimate {
         instance_type: of.instance_type.clone(),
         machines: to_u64(longest.count()),
-        time: work.0.first().map_or(Millis(0), |trial| time(*trial)),
+        time: Millis(work.trials.first().map_or(0, |trial| time(*trial).0).saturating_add(last.0)),
         cost: MicroUsd(mul_div(of.price.0, all, HOUR)),
         on_demand_cost: MicroUsd(mul_div(of.on_demand_price.0, all, HOUR)),
     }
@@ -118,7 +132,7 @@ mod tests {
     #[test]
     fn machines_are_paid_until_their_longest_trial_ends() {
         let hour = 3_600 * 1_000_000_000;
-        let work = SearchWork(vec![4 * hour, 3 * hour, hour]);
+        let work = SearchWork::from_operations([4 * hour, 3 * hour, hour]);
         let types = [
             of("small", 1, 1_000_000_000, 100_000),
             of("large", 2, 2_000_000_000, 150_000),
@@ -133,5 +147,10 @@ mod tests {
             (3, Millis(4 * HOUR), MicroUsd(800_000))
         );
         assert_eq!(prices(&work, &[]), []);
+        // A last trial begins on one machine when all others have ended.
+        let then = work.then_largest_of(&SearchWork::from_operations([5 * hour, hour]));
+        let [large, small] = &prices(&then, &types)[..] else { panic!("two are measured") };
+        assert_eq!((large.time, large.cost), (Millis(9 * HOUR / 2), MicroUsd(750_000)));
+        assert_eq!((small.time, small.cost), (Millis(9 * HOUR), MicroUsd(1_300_000)));
     }
 }

@@ -48,8 +48,14 @@ pub fn trade(
     types: &[TypeSpeed],
     deadline: Option<Millis>,
 ) -> Vec<(Choice, PriceEstimate)> {
-    let measured = types.iter().filter(|of| of.flops > 0 && of.slots > 0);
-    let all = measured.flat_map(|of| counts(work, of).map(|machines| on(work, of, machines)));
+    let measured: Vec<&TypeSpeed> =
+        types.iter().filter(|of| of.flops > 0 && of.slots > 0).collect();
+    let beats = |other: &TypeSpeed, of: &TypeSpeed| {
+        let is_no_worse = other.price <= of.price && other.flops >= of.flops;
+        is_no_worse && other.slots == of.slots && (other.price < of.price || other.flops > of.flops)
+    };
+    let candidates = measured.iter().filter(|of| !measured.iter().any(|other| beats(other, of)));
+    let all = candidates.flat_map(|of| counts(work, of).map(|machines| on(work, of, machines)));
     let mut unbeaten = unbeaten(all.collect()).into_iter();
     let (Some(fastest), cheapest) = (unbeaten.next(), unbeaten.next_back()) else {
         return Vec::new();
@@ -75,7 +81,7 @@ fn counts(work: &SearchWork, of: &TypeSpeed) -> impl Iterator<Item = u64> + use<
 /// The search on so many machines of a type: each trial, the longest first, on the slot that is free first (Graham, 1969). A machine is
 /// paid until the last of its trials ends.
 fn on(work: &SearchWork, of: &TypeSpeed, machines: u64) -> PriceEstimate {
-    let slots = machines.saturating_mul(of.slots.into());
+    let slots = machines.saturating_mul(of.slots.into()).min(to_u64(work.trials().len()).max(1));
     let mut free: BinaryHeap<Reverse<(u128, u64)>> =
         (0..slots).map(|slot| Reverse((0, slot))).collect();
     let mut ends = vec![0_u128; to_usize(machines)];
@@ -90,17 +96,18 @@ fn on(work: &SearchWork, of: &TypeSpeed, machines: u64) -> PriceEstimate {
     let time = |operations: u128| {
         u64::saturating_from(operations.saturating_mul(1000) / u128::from(of.flops))
     };
-    let paid = ends.iter().fold(0_u64, |sum, end| sum.saturating_add(time(*end)));
+    let last = time(work.last());
+    let paid = ends.iter().fold(last, |sum, end| sum.saturating_add(time(*end)));
     PriceEstimate {
         instance_type: of.instance_type.clone(),
         machines,
-        time: Millis(ends.iter().max().map_or(0, |end| time(*end))),
+        time: Millis(ends.iter().max().map_or(0, |end| time(*end)).saturating_add(last)),
         cost: MicroUsd(mul_div(of.price.0, paid, HOUR)),
         on_demand_cost: MicroUsd(mul_div(of.on_demand_price.0, paid, HOUR)),
     }
 }
 
-/// Those that no other beats in both time and cost, the fastest first.
+/// The choices that no other beats in both time and cost, the fastest first.
 fn unbeaten(mut all: Vec<PriceEstimate>) -> Vec<PriceEstimate> {
     all.sort_by_key(|of| (of.time, of.cost, of.machines));
     let mut unbeaten: Vec<PriceEstimate> = Vec::new();

@@ -87,10 +87,10 @@ pub(crate) async fn of(
     let unbuilt = |error| Failure::call(format!("a model can't be built: {error}"));
     let mut work = SearchWork::of(&job.trials, data.shape, data.outputs, rows).map_err(unbuilt)?;
     if job.spec.search.refit {
-        // The final model is one of these, on all rows.
+        // The final model is one of these, on all rows, when the others have ended.
         let rows = (data.train_rows, 0);
         let each = SearchWork::of(&job.trials, data.shape, data.outputs, rows);
-        work = work.and_largest_of(&each.map_err(unbuilt)?);
+        work = work.then_largest_of(&each.map_err(unbuilt)?);
     }
     let trade = trade(&work, &types, job.spec.placement.deadline).into_iter();
     let trade = trade.map(|(choice, price)| Choice { choice: choice.name(), price: price.into() });
