@@ -9,7 +9,9 @@ use actix_web::{
 use sojourn_core::request;
 use sojourn_page::{
     Markup, Viewer, events as event_page,
-    job::{self as job_page, Board, Cost, Tab, TrialCurves, overview, trial as trial_page},
+    job::{
+        self as job_page, Board, Cost, Tab, Timeline, TrialCurves, overview, trial as trial_page,
+    },
     page_link as link_page,
 };
 use sojourn_protocol::{
@@ -18,7 +20,7 @@ use sojourn_protocol::{
     ids::{JobId, TrialId},
     spec::CpuSharePolicy,
     tokens::TokenView,
-    view::{JobDetail, JobView, TrialView},
+    view::{FailureView, JobDetail, JobView, TrialView},
 };
 
 /// The overview of a job, or a part of any of its tabs.
@@ -138,14 +140,22 @@ pub(in crate::http) async fn trial(
     if part.name() == Some("curves") {
         return Ok(HttpResponse::Ok().json(TrialCurves::of(&trial)));
     }
-    let parts = parts_of(&app, detail, number).await?;
+    // Each part is asked for alone, as often as something changes: none reads what it doesn't show.
+    let id = detail.summary.job;
     let part = match part.name() {
-        None => return Ok(answer::html(trial_page::page(&parts, &trial, viewer))),
-        Some("head") => trial_page::head(&parts.job, &trial, viewer),
-        Some("lineage") => trial_page::lineage(&parts, &trial),
-        Some("hops") => trial_page::hops(&parts.history, &parts.timeline),
-        Some("gantt") => job_page::gantt(&parts.timeline),
-        Some("failures") => trial_page::failed(&parts.failures),
+        None => {
+            let parts = parts_of(&app, detail, number).await?;
+            return Ok(answer::html(trial_page::page(&parts, &trial, viewer)));
+        }
+        Some("head") => trial_page::head(&detail, &trial, viewer),
+        Some("lineage") => trial_page::lineage(&parts_of(&app, detail, number).await?, &trial),
+        Some("hops") => {
+            let timeline = timeline_of(&app, &detail.summary, number).await?;
+            let step = request::GetHistory { job: id, trial: number };
+            trial_page::hops(&app.shell.request(step).await?, &timeline)
+        }
+        Some("gantt") => job_page::gantt(&timeline_of(&app, &detail.summary, number).await?),
+        Some("failures") => trial_page::failed(&failures_of(&app, id, number).await?),
         Some(other) => return Err(no_part("a trial's", other).into()),
     };
     Ok(answer::part(&request, part))
@@ -158,18 +168,28 @@ async fn parts_of(
     trial: TrialId,
 ) -> Result<trial_page::Parts, PageError> {
     let id = job.summary.job;
-    let last = app.recent_events.of(&app.shell, id).await?;
-    let mut timeline = timeline::collect(app, &job.summary, &last).await?;
-    timeline.leases.retain(|bar| bar.trial == trial);
-    let mut failures = counted::known(app).await?;
-    failures.retain(|failure| failure.job == id && failure.trial == trial);
     Ok(trial_page::Parts {
         trials: trials::all(app, id).await?,
         history: app.shell.request(request::GetHistory { job: id, trial }).await?,
-        timeline,
-        failures,
+        timeline: timeline_of(app, &job.summary, trial).await?,
+        failures: failures_of(app, id, trial).await?,
         job,
     })
+}
+
+/// The leases of a trial among the last events of its job.
+async fn timeline_of(app: &App, job: &JobView, trial: TrialId) -> Result<Timeline, PageError> {
+    let last = app.recent_events.of(&app.shell, job.job).await?;
+    let mut timeline = timeline::collect(app, job, &last).await?;
+    timeline.leases.retain(|bar| bar.trial == trial);
+    Ok(timeline)
+}
+
+/// The errors of trainers at a trial.
+async fn failures_of(app: &App, job: JobId, trial: TrialId) -> Result<Vec<FailureView>, PageError> {
+    let mut failures = counted::known(app).await?;
+    failures.retain(|failure| failure.job == job && failure.trial == trial);
+    Ok(failures)
 }
 
 fn no_part(of: &str, name: &str) -> HttpError {
