@@ -31,7 +31,7 @@ pub(super) struct DataArgs {
     /// The data: a file, a folder of parts or a URL, in any format that jobs read.
     #[arg(value_name = "DATA")]
     data: OsString,
-    /// The array of rows in an NPZ or safetensors file; the name that the model's had if left out.
+    /// The array of rows in an NPZ, safetensors or HDF5 file; the name that the model's had if left out.
     #[arg(long, value_name = "NAME")]
     features: Option<String>,
     /// The label column, or the array of labels; the name that the model's had if left out.

@@ -64,7 +64,7 @@ pub(crate) fn headers(
         ArrayKind::Hdf5 => {
             let datasets = Datasets::open(finder, file)?;
             let described = datasets.names().iter().map(|name| datasets.described(KEY, name));
-            // Those of other types are nobody's features.
+            // Arrays of other types are nobody's features.
             described.filter_map(Result::ok).map(|(array, _)| array).collect()
         }
         ArrayKind::Safetensors => {

@@ -36,7 +36,7 @@ pub(crate) struct Libsvm {
 }
 
 impl Libsvm {
-    /// Finds the columns of `parts`. Those of the training data, and those that a model takes, are there whether or not they occur.
+    /// Finds the columns of `parts`. Columns of the training data, and those that a model takes, are there whether or not they occur.
     pub(crate) fn open(
         shown: &str,
         parts: Vec<SourceFile>,

@@ -40,7 +40,7 @@ pub(crate) struct TfRecord {
 }
 
 impl TfRecord {
-    /// Finds the columns of `parts`. Those of the training data are there whether or not a record has them.
+    /// Finds the columns of `parts`. Columns of the training data are there whether or not a record has them.
     pub(crate) fn open(
         shown: &str,
         parts: Vec<SourceFile>,

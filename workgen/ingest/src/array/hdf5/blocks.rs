@@ -15,6 +15,9 @@ const BLOCK: u64 = 4 << 20;
 /// Most bytes of a block that has whole chunks.
 const CHUNKED_BLOCK: u64 = 64 << 20;
 
+/// Bytes that a text takes in memory at least, while its block is read.
+const TEXT_IN_MEMORY: u64 = 64;
+
 /// The rows of a dataset.
 pub(super) struct Blocks {
     dataset: Dataset,
@@ -32,7 +35,8 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn new(dataset: Dataset, array: &Array) -> Self {
-        let stride = array.stride().max(1);
+        let is_text = matches!(array.encoding.dtype, Dtype::Text(_));
+        let stride = array.stride().max(if is_text { TEXT_IN_MEMORY } else { 1 });
         let few = (BLOCK / stride).max(1);
         // A chunk that two blocks share would be unpacked twice.
         let chunk = dataset.chunks().and_then(|sides| sides.first().copied()).map_or(1, u64::from);
