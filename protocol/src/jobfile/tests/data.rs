@@ -455,7 +455,7 @@ fn groups_are_named_by_a_column_that_is_neither_label_nor_feature() {
         (format!("groups = \"{label}\""), "`data.groups` is the label"),
         ("groups = \"\"".to_owned(), "`data.groups` is empty"),
         (
-            "groups = \"g\"\ncolumns = [\"g\", \"h\"]".to_owned(),
+            "groups = \"g\"\ncolumns = { use = [\"g\", \"h\"] }".to_owned(),
             "a model would know the groups by it",
         ),
         (
