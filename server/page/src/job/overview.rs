@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use sojourn_protocol::{
     figures,
     ids::JobId,
+    quantity::to_usize,
     spec::SearchSpec,
     tokens::TokenView,
     trial_name,
@@ -17,8 +18,8 @@ use sojourn_protocol::{
 };
 use std::{cmp::Reverse, collections::BTreeMap};
 
-/// Trials among the best.
-const BEST: usize = 5;
+/// How many trials stand among the best.
+pub const BEST: u32 = 5;
 /// Reasons why trials wait that are named.
 const REASONS: usize = 4;
 
@@ -70,7 +71,7 @@ pub fn best(job: &JobDetail, trials: &[TrialView], viewer: Viewer) -> Markup {
         @if all.is_empty() { p.hint { "A trial stands here once its first epoch is evaluated." } }
         @else {
             ol.best {
-                @for trial in all.iter().take(BEST) {
+                @for trial in all.iter().take(to_usize(BEST)) {
                     li {
                         strong.number { (words::metric(trial.best.as_ref().map(|best| best.value))) } " "
                         @if viewer.sees_trials() { a href=(of_trial(id, trial.trial)) { "trial " (trial.trial) } }

@@ -42,7 +42,10 @@ pub(in crate::http) async fn overview(
     let summary = &detail.summary;
     let part = match name {
         "head" => job_page::head(summary, cost_of(&app, &detail).await?, viewer),
-        "best" => overview::best(&detail, &trials::all(&app, job).await?, viewer),
+        "best" => {
+            let step = request::GetLeadingTrials { job, limit: overview::BEST };
+            overview::best(&detail, &app.shell.request(step).await?, viewer)
+        }
         "pace" => overview::pace(summary, &trials::all(&app, job).await?),
         "next" => overview::next(summary),
         "figures" => overview::figures_of(summary, &trials::all(&app, job).await?, viewer),
