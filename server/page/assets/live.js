@@ -81,7 +81,7 @@
   // page for signing in.
   function listen() {
     const source = new EventSource(changes);
-    source.addEventListener("changed", note);
+    source.addEventListener("changed", () => { note(); dispatchEvent(new Event("sojourn-changed")); });
     source.onopen = () => { connection.textContent = "live"; connection.className = "live"; };
     source.onerror = () => {
       connection.textContent = "not connected";

@@ -24,6 +24,8 @@ static ALL: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         ("page.css", CSS, include_str!("../assets/page.css")),
         ("uplot.css", CSS, include_str!("../assets/vendor/uplot.css")),
         ("live.js", JAVASCRIPT, include_str!("../assets/live.js")),
+        ("keys.js", JAVASCRIPT, include_str!("../assets/keys.js")),
+        ("notify.js", JAVASCRIPT, include_str!("../assets/notify.js")),
         ("new.js", JAVASCRIPT, include_str!("../assets/new.js")),
         ("share.js", JAVASCRIPT, include_str!("../assets/share.js")),
         ("charts.js", JAVASCRIPT, include_str!("../assets/charts.js")),

@@ -1,6 +1,6 @@
 //! The frame of all pages: head, navigation, live updates.
 
-use crate::assets;
+use crate::{assets, keys};
 use maud::{DOCTYPE, Markup, html};
 use sojourn_protocol::{ids::TokenId, tokens::Rights, view::JobView};
 
@@ -85,14 +85,22 @@ impl Viewer {
 }
 
 /// Pages of the navigation: address and name.
-const PAGES: [(&str, &str); 3] = [("/", "Jobs"), ("/hosts", "Hosts"), ("/failures", "Failures")];
+const PAGES: [(&str, &str); 4] =
+    [("/", "Jobs"), ("/hosts", "Hosts"), ("/failures", "Failures"), ("/find", "Find")];
 
 /// The page that describes the API.
 const API: &str = "/v1/docs";
 
 /// A whole page. `here`: its address in the navigation.
 pub(crate) fn page(title: &str, here: &str, content: &Markup) -> Markup {
-    document(title, &html! { body data-root="/" { (navigation(here)) (main_of(content)) } }, true)
+    let body = html! {
+        body data-root="/" {
+            (navigation(here)) (main_of(content)) (keys::dialog())
+            script defer src=(assets::url("keys.js")) { }
+            script defer src=(assets::url("notify.js")) { }
+        }
+    };
+    document(title, &body, true)
 }
 
 /// The same with a script of its own.
@@ -112,6 +120,7 @@ fn navigation(here: &str) -> Markup {
                 }
             }
             span #connection role="status" { }
+            button.plain.by-keys #show-keys type="button" aria-haspopup="dialog" aria-controls="keys" { "Keys" }
             a href=(API) { "API" }
             form method="post" action="/sign-out" { button.plain { "Sign out" } }
         }

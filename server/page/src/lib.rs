@@ -11,7 +11,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `frame.rs`, `address.rs` | what all pages have; addresses of pages and their parts |
+//! | `frame.rs`, `keys.rs`, `address.rs` | what all pages have; keys; addresses of pages and their parts |
 //! | `sign_in.rs`, `fault.rs` | the page before the first one, and the one for errors |
 //! | `jobs.rs` | the list of jobs |
 //! | `job/` | a job with its tabs, and a trial |
@@ -20,6 +20,7 @@
 //! | `new_job.rs` | a new job over the data of an earlier one |
 //! | `hosts.rs`, `host.rs` | all hosts, and one |
 //! | `failures.rs` | what went wrong on hosts |
+//! | `find.rs` | jobs, trials, hosts and settings by words |
 //! | `events.rs` | a job's events by hour and kind, with filters |
 //! | `report/` | a job as one file, which loads nothing |
 //! | `api.rs` | the document that describes `/v1` |
@@ -32,11 +33,13 @@ pub mod compare;
 pub mod events;
 pub mod failures;
 mod fault;
+pub mod find;
 mod frame;
 pub mod host;
 pub mod hosts;
 pub mod job;
 pub mod jobs;
+mod keys;
 pub mod new_job;
 pub mod page_link;
 pub mod report;

@@ -69,6 +69,7 @@ const PAGES: &[(&str, &str, Access)] = &[
     ("GET", "/hosts/{host}", users(Read)),
     ("POST", "/hosts/{host}", users(Administer)),
     ("GET", "/failures", users(Read)),
+    ("GET", "/find", users(Read)),
     ("GET", "/jobs/new", users(Submit)),
     ("POST", "/jobs/new", users(Submit)),
     ("POST", "/jobs/new/data", users(Administer)),

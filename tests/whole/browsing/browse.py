@@ -18,7 +18,7 @@ DESK, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 PAGES = {
     "jobs": "/", "job": f"/jobs/{JOB}", "trials": f"/jobs/{JOB}/trials", "charts": f"/jobs/{JOB}/charts", "machines": f"/jobs/{JOB}/machines",
     "events": f"/jobs/{JOB}/events", "job file": f"/jobs/{JOB}/file", "trial": f"/jobs/{JOB}/trials/0", "hosts": "/hosts", "host": "/hosts/1", "failures": "/failures", "new job": f"/jobs/new?over={JOB}",
-    "new job over files": "/jobs/new?over=files",
+    "new job over files": "/jobs/new?over=files", "find": "/find?q=lr",
 }
 FILE = """name = "from the page"
 [[model]]
@@ -504,6 +504,88 @@ def host(browser):
     visit.context.close()
 
 
+def keys(browser):
+    """Pages are gone to, found and read by keys alone."""
+    visit = Browsing(browser, DESK, "dark")
+    page = visit.page
+    visit.sign_in("/hosts")
+    press, dialog = page.keyboard.press, page.locator("#keys")
+    press("?")
+    expect(dialog).to_be_visible()
+    visit.is_sound("list of keys")
+    page.screenshot(path=f"{FOLDER}/keys-desk.png")
+    press("Escape")
+    expect(dialog).to_be_hidden()
+    press("g")
+    press("j")
+    page.wait_for_url(f"{URL}/")
+    # The rows of the table, and past its end; the newest job is the first.
+    first, second = [row.get_attribute("href") for row in page.locator("#jobs tbody th a").all()[:2]]
+    focused = "document.activeElement.getAttribute('href')"
+    press("j")
+    assert page.evaluate(focused) == first
+    press("k")
+    assert page.evaluate(focused) == first
+    press("j")
+    assert page.evaluate(focused) == second
+    press("Enter")
+    page.wait_for_url(re.compile(rf"{second.lstrip('.')}$"))
+    press("3")
+    page.wait_for_url(re.compile(r"/charts$"))
+    # One thing that is found is gone to; of several there is a list.
+    press("/")
+    page.wait_for_url(f"{URL}/find")
+    page.keyboard.type(f"{JOB}/0")
+    press("Enter")
+    page.wait_for_url(URL + PAGES["trial"])
+    press("/")
+    page.wait_for_url(f"{URL}/find")
+    page.keyboard.type("lr")
+    press("Enter")
+    page.wait_for_url(f"{URL}/find?q=lr")
+    expect(page.get_by_role("heading", name="Settings")).to_be_visible()
+    # Letters in a field are text, and none does anything where keys are off.
+    page.keyboard.type("?")
+    expect(dialog).to_be_hidden()
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Keys are on").uncheck()
+    press("Escape")
+    page.reload()
+    page.locator("main").focus()
+    press("?")
+    expect(dialog).to_be_hidden()
+    visit.is_sound("keys that are off")
+    visit.context.close()
+
+
+def told(browser):
+    """A reader who asks for it is told when a job has ended, by whichever page is open then."""
+    visit = Browsing(browser, DESK, "light")
+    page = visit.page
+    visit.context.grant_permissions(["notifications"], origin=URL)
+    # A browser without a screen shows none: the page's calls are noted.
+    page.add_init_script("""
+        window.notes = [];
+        window.Notification = class { constructor(title) { window.notes.push(title); } static requestPermission() { return Promise.resolve("granted"); } };
+        window.Notification.permission = "granted";
+    """)
+    visit.sign_in("/jobs/new?over=files")
+    page.locator("[name=text]").fill(SENT.replace("parts/", "").replace("sent by the page", "awaited").replace("epochs = 2", "epochs = 2000"))
+    page.get_by_label("Files of the data").set_input_files({"name": "rows.csv", "mimeType": "text/csv", "buffer": ROWS.encode()})
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(re.compile(r"/jobs/\d+$"))
+    button = page.locator("#notify button")
+    button.click()
+    expect(button).to_have_text("You will be told when it ends")
+    visit.is_sound("job that is awaited")
+    page.locator("#cancel summary").click()
+    page.get_by_role("button", name="Cancel this job").click()
+    page.goto(URL + "/hosts")
+    page.wait_for_function("window.notes.length > 0")
+    assert page.evaluate("window.notes") == ["awaited: cancelled"]
+    visit.context.close()
+
+
 def looks(browser):
     """Each page at both widths and in both schemes; what the first load weighs."""
     measured = {}
@@ -538,6 +620,8 @@ with sync_playwright() as playwright:
     new_job(chromium)
     comparing(chromium)
     sending(chromium)
+    keys(chromium)
+    told(chromium)
     found = looks(chromium)
     buttons(chromium)
     chromium.close()

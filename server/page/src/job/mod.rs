@@ -38,6 +38,11 @@ use crate::{Viewer, address::part_of_job, frame};
 use maud::{Markup, html};
 use sojourn_protocol::view::{HopMatrixView, JobDetail, TrialView};
 
+/// The names of the settings that a job's search varies, as its trials have them.
+pub(crate) fn searched_settings(job: &JobDetail) -> Vec<String> {
+    space::scales(job).into_keys().collect()
+}
+
 /// The page of a job at one of its tabs.
 #[must_use]
 pub fn page(
@@ -51,6 +56,10 @@ pub fn page(
     let content = html! {
         h1 { (job.summary.name) " " span.hint { "job " (id) } }
         section #head data-live=(part_of_job(job.summary.job, "head")) { (head(&job.summary, cost, viewer)) }
+        @if !job.summary.state.has_ended() {
+            // The script shows it where the browser can.
+            p #notify hidden data-job=(id) data-name=(job.summary.name) { button.plain type="button" { "Tell me when it ends" } }
+        }
         (tab::tabs(id, tab))
         (content)
     };

@@ -10,6 +10,7 @@
 //! | `new_job.rs` | a new job over the data of an earlier one |
 //! | `new_data.rs` | a new job over files of data that the browser sends |
 //! | `host.rs` | a host's page and its buttons; what went wrong on all hosts |
+//! | `find.rs` | jobs, trials, hosts and settings by words |
 //! | `shared.rs` | the page of a job for whoever has a link to it |
 //! | `recent_events.rs` | the last events of the jobs that are shown |
 //! | `timeline.rs` | the leases of a job in time |
@@ -19,6 +20,7 @@
 
 pub(super) mod actions;
 mod answer;
+pub(super) mod find;
 pub(super) mod host;
 pub(super) mod job;
 mod job_events;

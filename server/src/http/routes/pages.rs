@@ -1,6 +1,6 @@
 //! The pages for people, and what their buttons and scripts ask.
 
-use super::super::page::{actions, host, job, new_data, new_job, pages, shared, sign_in};
+use super::super::page::{actions, find, host, job, new_data, new_job, pages, shared, sign_in};
 use super::resource;
 use actix_web::{
     middleware::Compress,
@@ -24,6 +24,7 @@ pub(super) fn routes(service: &mut ServiceConfig) {
         .service(
             resource("/failures").route(web::get().to(host::failures)).wrap(Compress::default()),
         )
+        .service(resource("/find").route(web::get().to(find::find)).wrap(Compress::default()))
         // Before the addresses of single jobs, of which it has the form.
         .service(
             resource("/jobs/new")
